@@ -78,9 +78,9 @@ export function countText(count: number): string {
   return [whole.replace(/\B(?=(?:\d{3})+$)/g, ','), ...fraction].join('.');
 }
 
-/** Formats bytes in the largest unit that keeps the number whole: `64 KiB`, `1,000 bytes`. */
+/** Formats bytes in the largest unit that keeps the number whole: `64 KiB`, `1,000 bytes`, `1 byte`. */
 export function sizeText(bytes: number): string {
-  return inLargest(bytes, BYTES);
+  return bytes === 1 ? '1 byte' : inLargest(bytes, BYTES);
 }
 
 /** Formats milliseconds in the largest unit that keeps the number whole: `90 s`, `24 h`, `7 days`. */

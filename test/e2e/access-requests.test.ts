@@ -117,8 +117,11 @@ describe('an agent whose owner is asked', () => {
     // Its own daemon checked the service.
     const untouched = { ...service.seen };
     assert.equal(untouched.bytes, 0);
+    await svcOk(far, 'trace', '--next', aid);
     const first = await far.request('POST', `/fetch/${aid}`, { ...body, note: 'It is me, Ada\u001b[31m' });
     assert.equal(first.status, 403);
+    const [trace] = (await svcJson<{ traces: { error: string }[] }>(far, 'trace')).traces;
+    assert.equal(trace?.error, 'access_pending');
     const request = await only();
     assert.deepEqual(first.body, {
       error: 'access_pending',

@@ -327,7 +327,7 @@ test('the snippets for containers, CI jobs and coding agents work behind a proxy
   const vps = sit('vps', await internet.publicMachine('vps', [10]));
   await startDaemon(vps);
   await modelPage({ home: vps, laptop: vps });
-  const [aid = ''] = /aid1\w+/.exec(await vps.type('svc serve 8080 --name model')) ?? [];
+  const [aid = ''] = /aid1\w+/.exec(await vps.type('svc serve 8080 --name model --print-master')) ?? [];
   const [invitation = ''] = /svc:\/\/\S+/.exec(await vps.type('svc invite')) ?? [];
   const page = readFileSync(join(GUIDES, 'sandbox.md'), 'utf8')
     .replaceAll('svc://aid1…/join/…', invitation)

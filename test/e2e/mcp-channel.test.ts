@@ -28,7 +28,9 @@ class Session {
     t.after(() => client.close());
     client.fallbackNotificationHandler = async ({ method, params }) => {
       assert.equal(method, 'notifications/claude/channel');
-      events.push(params as unknown as Event);
+      const { content, meta } = params ?? {};
+      assert.ok(typeof content === 'string' && typeof meta === 'object' && meta !== null);
+      events.push({ content, meta: Object.fromEntries(Object.entries(meta)) });
     };
     const args = ['bin/svcd', '--data-dir', dataDir, '--mcp-stdio', '--mcp-channel'];
     await client.connect(

@@ -129,7 +129,7 @@ test('the last failure of a start is shown, and --try starts the program immedia
   writeFileSync(join(folder, 'server.cjs'), SERVER);
   const serve = (file: string, ...options: readonly string[]) =>
     typed<{ aid: string; start_ms: number | null; service_tcp: string }>(
-      ...([daemon, folder, 'serve', '--on-demand', '--name', 'nap', ...options] as const),
+      ...([daemon, folder, 'serve', '--on-demand', '--print-master', '--name', 'nap', ...options] as const),
       ...['--', process.execPath, file],
     );
   const tried = await serve('missing.cjs', '--save-master', join(folder, 'key'), '--try').catch(

@@ -9,6 +9,8 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   'completion',
   'backup',
   'restore',
+  // It is about this machine.
+  'uninstall',
   'wallet message',
   'wallet register',
   'agents import',

@@ -174,7 +174,7 @@ export async function objectCommands(step: Step, { here, directory }: WalkWorld,
   const id = createHash('sha256').update(text).digest('hex');
   const stored = {
     schema: d.objectPut.output,
-    text: /^object: +[0-9a-f]{64}\nsize: +\d+ B\nurl: +svc:/,
+    text: /^object: +[0-9a-f]{64}\nsize: +\d+ bytes\nurl: +svc:/,
     quiet: HEX,
   };
   await step(here, mine('put', file), stored);
@@ -190,7 +190,7 @@ export async function objectCommands(step: Step, { here, directory }: WalkWorld,
   await step(here, mine('locate', id), { schema: d.objectLocate.output, text: /^It is stored here/, quiet: ANY });
   await step(here, mine('get', id, '--dest', `${aid}.copy`), {
     schema: d.objectGet.output,
-    text: /\.copy, \d+ B/,
+    text: /\.copy, \d+ bytes/,
     quiet: /\.copy$/,
   });
   await step(here, mine('rm', id, '-y'), { schema: Ok, text: /^Deleted the object/, quiet: HEX });
@@ -226,7 +226,7 @@ export async function fileCommands(
     writeFileSync(file, `${text} of ${aid}`);
     await step(here, ['send', file, peer, '--aid', aid, '-m', 'for you', '--no-wait'], {
       schema: Type.Intersect([d.fileOfferGet.output, Type.Object({ delivered: Type.Boolean() })]),
-      text: /^Offered offered\.txt \(\d+ B\) to /,
+      text: /^Offered offered\.txt \(\d+ bytes\) to /,
       quiet: /^[0-9a-f]{16}$/,
     });
     return come();
@@ -234,7 +234,7 @@ export async function fileCommands(
   await send('one');
   await step(there, ['files', 'list', '--aid', peer], {
     schema: d.fileOfferList.output,
-    text: /^ID +AGENT +NAME[\s\S]* offered\.txt: for you +\d+ B /,
+    text: /^ID +AGENT +NAME[\s\S]* offered\.txt: for you +\d+ bytes /,
     quiet: /^[0-9a-f]{16}$/,
   });
   await step(there, ['receive', '--aid', peer, '-y', '--into', directory], {

@@ -423,6 +423,7 @@ export const NOT_WALKED: Readonly<Record<string, string>> = {
   stop: 'ends the daemon',
   restart: 'needs the installed service',
   completion: 'prints a program for a shell, whatever the way',
+  uninstall: 'removes the installation: uninstall.test.ts',
   update: 'asks the registry of packages',
   backup: 'is about a data directory, not about a daemon',
   restore: 'is about a data directory, not about a daemon',

@@ -65,7 +65,12 @@ export const FIELDS: Readonly<Record<string, readonly string[]>> = {
     'capabilities/groups/replica 1',
     'capabilities/groups/replicas 2',
   ],
-  'Calls that programs answer': ['capabilities/hooks/hooks 3'],
+  'Clients of public addresses': ['surfaces/public-address/public-server 1'],
+  'own: addresses that the owner exposed': [
+    'capabilities/exposures/certificates 2',
+    'capabilities/exposures/exposures 3',
+  ],
+  'Calls that programs answer': ['capabilities/hooks/hooks 2'],
   'own: programs that the owner chose': ['capabilities/hooks/on-demand 3'],
   'Tools of the hub': ['capabilities/hub/hub 2', 'capabilities/hub/mcp-servers 1', 'capabilities/hub/search-index 1'],
   'Notes in delivery': [

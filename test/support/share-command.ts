@@ -20,7 +20,7 @@ export class ShareCommand {
 
   constructor(daemon: TestDaemon, ...args: readonly string[]) {
     const env = { ...process.env, SVC_API: daemon.api };
-    this.#child = spawn(process.execPath, ['bin/svc', '--json', 'mcp', 'share', ...args], { env });
+    this.#child = spawn(process.execPath, ['bin/svc', '--json', 'mcp', 'share', '--print-master', ...args], { env });
     this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.#output += text));
     this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.#log += text));
   }

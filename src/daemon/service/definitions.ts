@@ -1,12 +1,12 @@
 /** The definitions of the service: launchd, systemd, and the Task Scheduler of Windows. */
 import path from 'node:path';
+import { launchdFile, SERVICE_NAME, systemdUnitFile } from '../../foundation/data-dir/paths.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import {
   checkedPath,
   launchWords,
   run,
   runOptional,
-  SERVICE_NAME,
   type ServiceLaunch,
   type ServiceManager,
   type Step,
@@ -210,7 +210,7 @@ export function systemdUnit(launch: ServiceLaunch, options: SystemdOptions): str
 /** The service under systemd. */
 export function systemdService(options: SystemdOptions): ServiceManager {
   const { user, configHome } = options;
-  const file = path.posix.join(user ? path.posix.join(configHome, 'systemd/user') : '/etc/systemd/system', UNIT);
+  const file = systemdUnitFile(user ? configHome : null);
   const systemctl = ['systemctl', ...(user ? ['--user'] : [])] as const;
   return {
     install: (launch) => [
@@ -277,7 +277,7 @@ ${words.map((word) => `    <string>${xmlText(word)}</string>`).join('\n')}
 
 /** The service under launchd. */
 export function launchdService(options: LaunchdOptions): ServiceManager {
-  const file = path.posix.join(options.home, 'Library/LaunchAgents', `${SERVICE_NAME}.plist`);
+  const file = launchdFile(options.home);
   const domain = `gui/${options.uid}`;
   const service = `${domain}/${SERVICE_NAME}`;
   const bootout = runOptional('launchctl', 'bootout', service);

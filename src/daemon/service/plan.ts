@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { SERVICE_NAME } from '../../foundation/data-dir/paths.ts';
 import { SvcError } from '../../foundation/errors.ts';
 
 export type Step =
@@ -24,8 +25,6 @@ export interface ServiceLaunch {
   /** Other options of the daemon. */
   readonly options?: readonly string[];
 }
-
-export const SERVICE_NAME = 'svcd';
 
 /** Runs a program and requires success. */
 export function run(...command: [string, ...string[]]): Step {

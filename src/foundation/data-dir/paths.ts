@@ -17,6 +17,24 @@ export const ON_DEMAND_DIRECTORY = 'on-demand';
 /** Default folder of the key files, without `key_dir`. */
 export const KEYS_DIRECTORY = 'keys';
 
+/** All files that svcd writes to its data directory, by their beginnings. Shared files are not among them. */
+export const OWN_FILES =
+  /^(?:(?:svcd|records|lock)\.db|daemon\.json|config\.toml|svc-use|panel-open|keys$|hooks$|on-demand$|releases$|restore\.|backup-|\.doctor-)/;
+
+/** The name of the service. */
+export const SERVICE_NAME = 'svcd';
+
+/** The unit of the service under systemd. @param configHome of the user; null for a service of the machine */
+export function systemdUnitFile(configHome: string | null): string {
+  const folder = configHome === null ? '/etc/systemd/system' : path.posix.join(configHome, 'systemd/user');
+  return path.posix.join(folder, `${SERVICE_NAME}.service`);
+}
+
+/** The definition of the service under launchd. */
+export function launchdFile(home: string): string {
+  return path.posix.join(home, 'Library/LaunchAgents', `${SERVICE_NAME}.plist`);
+}
+
 /** Inputs for the path of the data directory. */
 interface Machine {
   readonly platform: NodeJS.Platform;

@@ -68,6 +68,7 @@ export const COMMAND_FILES: readonly Part[] = [
   part(DAEMON, 'backup restore', async () => (await import('./commands/backup.ts')).backupCommands),
   part(DAEMON, 'config', async () => (await import('./commands/config.ts')).configCommands),
   part(DAEMON, 'logs stop restart', async () => (await import('./commands/process.ts')).processCommands),
+  part(DAEMON, 'uninstall', async () => (await import('./commands/uninstall.ts')).uninstallCommand),
   part(DAEMON, 'update', async () => (await import('./commands/update.ts')).updateCommands),
 ];
 

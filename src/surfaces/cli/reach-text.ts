@@ -10,13 +10,14 @@ type Checked = AnswerOf<'netcheck'>;
 type CheckedAgent = AnswerOf<'netcheckAgent'>;
 
 const KIB = 1024;
-const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+const UNITS = ['KiB', 'MiB', 'GiB', 'TiB'];
 
-/** A size in few characters: `3.4 MiB`. */
+/** A size in few characters: `1 byte`, `3.4 MiB`. */
 export function shortSize(bytes: number): string {
-  const power = bytes < 1 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log(bytes) / Math.log(KIB)));
+  if (bytes < KIB) return pluralize(Math.round(bytes), 'byte');
+  const power = Math.min(UNITS.length, Math.floor(Math.log(bytes) / Math.log(KIB)));
   const value = bytes / KIB ** power;
-  return `${power === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[power] ?? ''}`;
+  return `${value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[power - 1] ?? ''}`;
 }
 
 /** A round trip: `23.4 ms`. Empty if unknown. */

@@ -275,6 +275,18 @@ function tailOf(entry: unknown): readonly unknown[] | undefined {
   return script < 0 ? undefined : words.slice(script + 1);
 }
 
+/** The names of all entries that start svc or svcd. Empty if the configuration cannot be read. */
+export function ownEntries(client: McpClientName, machine: Machine): string[] {
+  try {
+    const { text } = readForeignFile(MCP_CLIENTS[client].file(machine), MAX_HOST_FILE_BYTES);
+    return Object.entries(entriesOf(client, text)).flatMap(([name, entry]) =>
+      tailOf(entry) === undefined ? [] : [name],
+    );
+  } catch {
+    return [];
+  }
+}
+
 /**
  * The name of the entry that starts the same server: it has the same arguments after the script, and the same data
  * directory. The entry with the wanted name counts first.

@@ -60,9 +60,9 @@ const FIRST_REQUEST_MS = 20_000;
 /** How long a connection without a request stays open, milliseconds. */
 const IDLE_MS = 75_000;
 /** Connections from one IPv4 address or IPv6 /64, from one IPv4 /24 or IPv6 /48, and from all. */
-const MAX_CLIENTS_PER_SOURCE = 256;
-const MAX_CLIENTS_PER_NETWORK = 1024;
-const MAX_CLIENTS: number = 4 * MAX_CLIENTS_PER_NETWORK;
+export const MAX_CLIENTS_PER_SOURCE = 256;
+export const MAX_CLIENTS_PER_NETWORK = 1024;
+export const MAX_CLIENTS: number = 4 * MAX_CLIENTS_PER_NETWORK;
 /** Requests of one HTTP/2 connection at the same time. */
 const MAX_STREAMS = 100;
 const HTTP2_SETTINGS = {

@@ -32,7 +32,7 @@ const CHECKED: OwnAnswer<'netcheck'> = {
 async function found(exit: Exit, isReady: boolean): Promise<string[]> {
   const checked = { ...CHECKED, exit, ...(isReady ? {} : { network_ready: false, dht_peers: 0 }) };
   const silent = { contact: '203.0.113.10:4121', joined: true, state: isReady ? 'met' : 'silent', addresses: [] };
-  const status = { lent_ports: { failed_addrs: [] } };
+  const status = { lent_ports: { listen_addrs: [], failed_addrs: [] } };
   const ask = { netcheck: () => checked, status: () => status, contacts: () => ({ contacts: [silent] }) };
   const examination = { ask, dialSome: async () => ({ dialled: 2, reached: isReady ? 2 : 0, isNarrow: false }) };
   const findings = await examineNetwork(examination as unknown as Examination);

@@ -6,8 +6,8 @@ import { examineLending } from '../../../src/operations/handlers/doctor/network.
 
 type Failed = OwnAnswer<'status'>['lent_ports']['failed_addrs'];
 
-function texts(failed_addrs: Failed): string[] {
-  const findings = examineLending({ lent_ports: { failed_addrs } });
+function texts(failed_addrs: Failed, listen_addrs: string[] = []): string[] {
+  const findings = examineLending({ lent_ports: { listen_addrs, failed_addrs } });
   return findings.map(({ level, code, what, hint }) => `${level} ${code}: ${what} | ${hint}`);
 }
 
@@ -24,4 +24,9 @@ test('a TCP port that could not be opened is a warning with its cause and remedy
   );
   assert.match(refused, /^WARN tls_port_not_permitted: .*does not permit ports below 1024 \| .*svcd service install/);
   assert.match(broken, /^WARN tls_port_unusable: .* at 192\.0\.2\.1:443\/tcp.* \| .*log/);
+});
+
+test('it is no warning while another TCP port is open', () => {
+  const [info = ''] = texts([{ address: '0.0.0.0:443', trouble: 'not_permitted' }], ['0.0.0.0:4121']);
+  assert.match(info, /^INFO tls_port_not_permitted: /);
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { completions } from '../../../src/surfaces/cli/completion/complete.ts';
-import { completionScript, FILES, SHELLS } from '../../../src/surfaces/cli/completion/scripts.ts';
+import { completionScript, FILES, NOTHING, SHELLS } from '../../../src/surfaces/cli/completion/scripts.ts';
 import { svcdProgram } from '../../../tools/command-tree.ts';
 import { AnsweringDaemon } from '../../support/answering-daemon.ts';
 import { runSvc } from '../../support/cli-run.ts';
@@ -24,7 +24,9 @@ const ANSWERS: Readonly<Record<string, unknown>> = {
 async function offered(api: string, ...words: readonly string[]): Promise<string[]> {
   const { code, stdout, stderr } = await runSvc(['complete', '--', ...words], { env: { SVC_API: api } });
   assert.deepEqual([code, stderr], [0, '']);
-  return stdout.split('\n').flatMap((line) => (line === '' ? [] : [line.split('\t')[0] ?? '']));
+  return stdout
+    .split('\n')
+    .flatMap((line) => (line === '' || line.startsWith(NOTHING) ? [] : [line.split('\t')[0] ?? '']));
 }
 
 test('completes commands, options, choices and values from the daemon', async (t) => {
@@ -50,6 +52,19 @@ test('completes commands, options, choices and values from the daemon', async (t
   assert.deepEqual(await at('backup', 'no'), [FILES]);
   assert.deepEqual(await at('register', '--save-master', ''), [FILES]);
   assert.deepEqual(await at('status', ''), []);
+  assert.deepEqual(await at('config', 'set', 'log_level', 'd'), ['debug']);
+  assert.deepEqual(await at('config', 'set', 'lan_tcp', ''), ['true', 'false']);
+  assert.deepEqual(await at('config', 'set', 'listen_addr', ''), [':4121']);
+  for (const [words, reason] of [
+    ['status ', 'the command is complete'],
+    ['tunnel clo', 'nothing begins with "clo"'],
+    ['agents get x', 'nothing begins with "x"'],
+    ['alias add ', 'no suggestions for <label>'],
+    ['tunnel open --idle-timeout ', 'no suggestions for --idle-timeout <seconds>: close after this time .*'],
+  ] as const) {
+    const { stdout } = await runSvc(['complete', '--', ...words.split(' ')], { env: { SVC_API: api } });
+    assert.match(stdout, new RegExp(`^${NOTHING}\t${reason}\n$`), words);
+  }
   const { stdout } = await runSvc(['complete', '--', 'group', 'read', ''], { env: { SVC_API: api } });
   assert.equal(stdout, '12345678\tPlans\\u{1b}[2J\n');
 });

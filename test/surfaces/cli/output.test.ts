@@ -68,11 +68,17 @@ async function registering(t: Parameters<typeof AnsweringDaemon.start>[0]): Prom
     if (line.startsWith('GET /node/address-book')) return [200, { aliases: {}, favorites: [] }];
     if (/^GET \/agents(?:\?|$)/.test(line)) return [200, { agents: [] }];
     if (line === 'POST /agents') return [201, { aid, ...(body as object) }];
-    return [200, { ok: true, seq: 1, replicas: 1 }];
+    return [200, { ok: true, seq: 1, replicas: 1, hooks: [], services: [] }];
   });
 }
 
-const MAKING = [['register'], ['agents', 'new'], ['agents', 'new-eth'], ['serve', '8080'], ['register', '--json']];
+const MAKING = [
+  ['register'],
+  ['agents', 'new'],
+  ['agents', 'new-eth'],
+  ['serve', '8080', '--print-master'],
+  ['register', '--json'],
+];
 
 test('registers no agent if its master key cannot be written', async (t) => {
   for (const args of MAKING)
@@ -86,6 +92,24 @@ test('registers no agent if its master key cannot be written', async (t) => {
   const daemon = await registering(t);
   const quiet = await runSvc(['register', '--quiet'], { env: { SVC_API: daemon.api }, stderr: failing('ENOSPC') });
   assert.deepEqual([quiet.code, quiet.stdout, daemon.asked.includes('POST /agents')], [1, '', false]);
+});
+
+test('prints the master key of an agent that a command needs only to a terminal, or if the user wants it', async (t) => {
+  const file = join(temporaryDirectory(t), 'key');
+  for (const [options, terminal, code] of [
+    [[], false, 2],
+    [['--json'], false, 2],
+    [['--print-master'], false, 0],
+    [['--save-master', file], false, 0],
+    [[], true, 0],
+  ] as const) {
+    const daemon = await registering(t);
+    const run = { env: { SVC_API: daemon.api }, terminal };
+    const done = await runSvc(['serve', '8080', ...options], run);
+    assert.equal(done.code, code, `${options.join(' ')}: ${done.stderr}`);
+    assert.equal(daemon.asked.includes('POST /agents'), code === 0);
+    if (code !== 0) assert.match(done.stderr, /--save-master <file>, or print it with --print-master/);
+  }
 });
 
 test('names an agent whose response was cut off after its key', async (t) => {

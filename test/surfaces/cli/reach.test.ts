@@ -102,8 +102,8 @@ test('rejects invalid times', async (t) => {
 
 test('prints short sizes and AIDs', () => {
   assert.deepEqual([0, 1023, 1536, 200 * 1024 ** 2, 5 * 1024 ** 4].map(shortSize), [
-    '0 B',
-    '1023 B',
+    '0 bytes',
+    '1023 bytes',
     '1.5 KiB',
     '200 MiB',
     '5.0 TiB',

@@ -79,6 +79,7 @@ const ADDED_COMMANDS: readonly string[] = [
   'access refuse',
   'callers',
   'logs',
+  'uninstall',
   'restart',
   'stop',
   'agents topic list',

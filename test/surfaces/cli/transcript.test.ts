@@ -8,7 +8,7 @@ import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 const FILE = new URL('../../vectors/cli-text.txt', import.meta.url);
 /** Commands that run other programs, or send no request. */
-const LEFT_OUT = new Set(['wallet', 'open', 'ssh', 'nc', 'backup', 'restore', 'restart']);
+const LEFT_OUT = new Set(['wallet', 'open', 'ssh', 'nc', 'backup', 'restore', 'restart', 'uninstall']);
 /** Differences that a failure shows. */
 const MAX_SHOWN = 10;
 

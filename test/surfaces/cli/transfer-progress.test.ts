@@ -27,8 +27,8 @@ test('shows progress, speed and remaining time', () => {
   );
   assert.match(progressText('a', 0, 1000 * MIB, MIB), / 17 min left$/);
   assert.match(progressText('a', 0, 100_000 * MIB, MIB), / 28 h left$/);
-  assert.equal(progressText('a', 0, 10, null), 'a  0 %  0 B of 10 B');
-  assert.equal(progressText('\u001b[2J', 0, 0, 0), '\\u{1b}[2J  100 %  0 B of 0 B  0 B/s');
+  assert.equal(progressText('a', 0, 10, null), 'a  0 %  0 bytes of 10 bytes');
+  assert.equal(progressText('\u001b[2J', 0, 0, 0), '\\u{1b}[2J  100 %  0 bytes of 0 bytes  0 bytes/s');
 });
 
 test('rewrites the line, clears it at the end, and stays silent in a pipe', () => {

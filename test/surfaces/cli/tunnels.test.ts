@@ -22,7 +22,7 @@ test('shows when tunnels close, and why they closed', async (t) => {
   );
   const env = { SVC_API: daemon.api };
   const { stdout } = await runSvc(['tunnel', 'status'], { env });
-  assert.match(stdout, /2\.0 KiB\/5 B +\d+ days ago +after 6 min\n\nCLOSED +LISTENED[^]* no connections\n/);
+  assert.match(stdout, /2\.0 KiB\/5 bytes +\d+ days ago +after 6 min\n\nCLOSED +LISTENED[^]* no connections\n/);
   assert.match(stdout, /Failed connections:\n01234567…, \d+ days ago: It has no service\.\n$/);
   const at = (seconds: number): string => new Date(Date.now() + seconds * 1000).toISOString();
   const noPath = { since: at(-14), held_until: at(46), connections: 1 };

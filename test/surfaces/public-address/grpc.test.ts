@@ -20,16 +20,19 @@ test('gRPC passes: calls, streams in both directions, errors and metadata', asyn
   const world = await publicWorld(t, (_request, response) => response.end());
   const server = new Server();
   const seen: unknown[] = [];
-  server.addService({ say: METHOD, chat: CHAT } as never, {
-    say: (call: ServerUnaryCall<Buffer, Buffer>, done: (error: object | null, value?: Buffer) => void) => {
-      seen.push(call.metadata.get('svc-caller'), call.metadata.get('svc-forged'));
-      if (call.request.length === 0) done({ code: status.NOT_FOUND, details: 'nothing' });
-      else done(null, call.request);
+  server.addService(
+    { say: METHOD, chat: CHAT },
+    {
+      say: (call: ServerUnaryCall<Buffer, Buffer>, done: (error: object | null, value?: Buffer) => void) => {
+        seen.push(call.metadata.get('svc-caller'), call.metadata.get('svc-forged'));
+        if (call.request.length === 0) done({ code: status.NOT_FOUND, details: 'nothing' });
+        else done(null, call.request);
+      },
+      chat: (call: NodeJS.ReadWriteStream) => {
+        call.on('data', (chunk: Buffer) => call.write(chunk)).on('end', () => call.end());
+      },
     },
-    chat: (call: NodeJS.ReadWriteStream) => {
-      call.on('data', (chunk: Buffer) => call.write(chunk)).on('end', () => call.end());
-    },
-  });
+  );
   const port = await new Promise<number>((resolve, reject) =>
     server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
       error === null ? resolve(bound) : reject(error),

@@ -251,18 +251,26 @@ const LENDING = {
   },
 } as const;
 
-/** TCP ports for nodes without UDP that this node could not open. */
+/**
+ * TCP ports for nodes without UDP that this node could not open. No warning if another one is open, because a node
+ * without the right to use port 443 works.
+ */
 export function examineLending({
-  lent_ports,
+  lent_ports: { listen_addrs, failed_addrs },
 }: {
-  readonly lent_ports: Pick<OwnAnswer<'status'>['lent_ports'], 'failed_addrs'>;
+  readonly lent_ports: Pick<OwnAnswer<'status'>['lent_ports'], 'listen_addrs' | 'failed_addrs'>;
 }): Finding[] {
-  return lent_ports.failed_addrs.map(({ address, trouble }) => {
+  const reachability = findingsOf('reachability');
+  return failed_addrs.map(({ address, trouble }) => {
     const { code, what, hint } = LENDING[trouble];
-    return findingsOf('reachability').warn(`nodes without UDP cannot connect at ${address}/tcp: ${what}`, hint, {
-      code,
-      values: { address },
-    });
+    return reachability[listen_addrs.length > 0 ? 'info' : 'warn'](
+      `nodes without UDP cannot connect at ${address}/tcp: ${what}`,
+      hint,
+      {
+        code,
+        values: { address },
+      },
+    );
   });
 }
 

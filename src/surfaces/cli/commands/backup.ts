@@ -10,6 +10,7 @@ import { openFile, rejectExisting, writeNewFile } from '../new-file.ts';
 import type { ParsedOptions } from '../options.ts';
 import { writeOnce } from '../output.ts';
 import { newPassword } from '../password.ts';
+import { shortSize } from '../reach-text.ts';
 
 const PASSWORD = {
   '--password-file <file>': 'file with the password in its first line; prompts if omitted',
@@ -108,7 +109,7 @@ export function backupCommands(svc: CommandGroup, version: string): void {
     ],
     options: { '<file>': 'a new file with mode 0600; "-" for standard output', ...BACKUP },
     run: (context, typed) => backup(context, typed, version),
-    text: (b) => `Backed up ${b.data_dir} with ${pluralize(b.agents, 'agent')} to ${b.file}, ${b.size} bytes.`,
+    text: (b) => `Backed up ${b.data_dir} with ${pluralize(b.agents, 'agent')} to ${b.file}, ${shortSize(b.size)}.`,
     quiet: ({ file }) => file,
     remark: ({ sealed }) => remarks(sealed),
   });

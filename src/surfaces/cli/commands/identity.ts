@@ -84,6 +84,25 @@ async function labelled(context: CliContext, aid: string, label: string): Promis
   }
 }
 
+/** Options of commands that create an agent if none exists. */
+export const NEW_AGENT_OPTIONS = {
+  '--save-master <file>': 'save the master key of a new agent to a new file with mode 0600 instead of printing it',
+  '--print-master': 'print the master key of a new agent even if the output is no terminal',
+} as const;
+
+/**
+ * Keeps the master key of an agent that a command creates out of logs, unless the user wants it there.
+ * @throws SvcError `invalid_request`
+ */
+export function protectMasterKey({ io }: CliContext, options: ParsedOptions<'', typeof NEW_AGENT_OPTIONS>): void {
+  const { save_master: file, print_master: isPrinted } = options;
+  if (file !== undefined || isPrinted === true || io.stdout.isTTY === true) return;
+  throw new SvcError('invalid_request', {
+    message:
+      'Nothing was done: this creates an agent, and its master key is shown only once. Save the key with --save-master <file>, or print it with --print-master.',
+  });
+}
+
 /**
  * Prints the master key before the agent is registered, in the output format of the command.
  * @throws SvcError `not_writable`

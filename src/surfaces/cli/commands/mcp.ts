@@ -43,7 +43,15 @@ import { commandWord, formatFields, safeText } from '../text.ts';
 import { rejectUsedLabel } from './alias.ts';
 import { exposeAt } from './expose.ts';
 import { ownCommand, proofKey, warnOfCallHooks } from './hooks.ts';
-import { type CreatedAgent, MASTER_WARNING, masterKeyText, register, type ShowKey } from './identity.ts';
+import {
+  type CreatedAgent,
+  MASTER_WARNING,
+  masterKeyText,
+  NEW_AGENT_OPTIONS,
+  protectMasterKey,
+  register,
+  type ShowKey,
+} from './identity.ts';
 import { hubCommands } from './mcp-hub.ts';
 import { IDLE_OPTION, nameAgent, onDemandAddress, removeOnDemand, serviceAgent, setOnDemand } from './serve.ts';
 
@@ -273,6 +281,7 @@ interface ShareAgentOptions {
   readonly aid: string | undefined;
   readonly name: string | undefined;
   readonly save_master: string | undefined;
+  readonly print_master: true | undefined;
   readonly replace: true | undefined;
   readonly on_demand: true | undefined;
 }
@@ -295,6 +304,7 @@ async function shareAgent(context: CliContext, options: ShareAgentOptions, showK
   const known = await serviceAgent(context, options);
   const replaced = known === undefined ? null : await replacedBy(context, known, options);
   if (known === undefined && name !== undefined) await rejectUsedLabel(context, name);
+  if (known === undefined) protectMasterKey(context, options);
   const made =
     known === undefined
       ? await register(context, { save_master, publish: false, service_tcp: undefined }, showKey)
@@ -407,7 +417,7 @@ const SHARE_OPTIONS = {
   '--on-demand': 'start the server when a caller comes, also without this command; "svc serve --off" ends it',
   ...IDLE_OPTION,
   '--woken <revision>': WOKEN,
-  '--save-master <file>': 'save the master key of a new agent to a new file with mode 0600 instead of printing it',
+  ...NEW_AGENT_OPTIONS,
 } as const;
 
 type Sharing = Omit<ParsedOptions<'', typeof SHARE_OPTIONS>, 'server'>;

@@ -11,6 +11,7 @@ import { openFile, rejectExisting, writeNewFile } from '../new-file.ts';
 import type { ParsedOptions } from '../options.ts';
 import { writeOnce } from '../output.ts';
 import { newPassword, type PasswordOptions } from '../password.ts';
+import { shortSize } from '../reach-text.ts';
 import { formatFields, safeJson, type WrappedText } from '../text.ts';
 
 type AgentDocument = AnswerOf<'agentBundle'>;
@@ -127,7 +128,7 @@ export function moveCommands(agents: CommandGroup): void {
     examples: ['svc agents export laptop -o laptop.agent --password'],
     options: EXPORT,
     run: exportAgent,
-    text: ({ file, size, sealed }) => `Wrote ${file}, ${size} bytes${sealed ? ', encrypted' : ''}.`,
+    text: ({ file, size, sealed }) => `Wrote ${file}, ${shortSize(size)}${sealed ? ', encrypted' : ''}.`,
     quiet: ({ file }) => file,
     remark: ({ sealed, left_out }) => exportRemarks(sealed, left_out),
   });

@@ -84,8 +84,9 @@ const PORT_TROUBLE: Readonly<Record<Status['lent_ports']['failed_addrs'][number]
   unusable: 'it cannot be opened',
 };
 
-/** TCP ports that are closed to nodes without UDP. */
+/** TCP ports that are closed to nodes without UDP, if no other one is open. */
 function lendingProblems({ lent_ports }: Status): string[] {
+  if (lent_ports.listen_addrs.length > 0) return [];
   return lent_ports.failed_addrs.map(
     ({ address, trouble }) =>
       `nodes without UDP cannot connect at ${address}/tcp: ${PORT_TROUBLE[trouble]} (see svc doctor)`,

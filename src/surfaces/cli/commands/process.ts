@@ -152,7 +152,8 @@ async function numberOf({ client }: CliContext): Promise<number | null> {
   }
 }
 
-async function stop(context: CliContext) {
+/** Stops the daemon and waits for its end. @throws SvcError `timeout` */
+export async function stop(context: CliContext) {
   const { pid } = await context.client.nodeStop();
   // Behind a forwarded port or in a container, this pid belongs to another process.
   const ended = async () => !isSvcd(pid) && (await numberOf(context)) !== pid;

@@ -19,7 +19,7 @@ import { allAgents } from './agents.ts';
 import { rejectUsedLabel, setLabel } from './alias.ts';
 import { exposeAt } from './expose.ts';
 import { ownCommand, proofKey, warnOfCallHooks } from './hooks.ts';
-import { MASTER_WARNING, masterKeyText, register } from './identity.ts';
+import { MASTER_WARNING, masterKeyText, NEW_AGENT_OPTIONS, protectMasterKey, register } from './identity.ts';
 
 export const IDLE_OPTION = {
   '--idle <seconds>': seconds('with --on-demand, stop it when no connection has been open for this time; default 300', {
@@ -33,7 +33,7 @@ const TAKES = {
     'a local port, an address as for "svc inbound bind", or with --on-demand a command; lists what is served if omitted',
   '--name <name>': 'the name that others see, and its label here; an existing agent with this name is reused',
   '--aid <aid>': namedAgent('the agent to use; default: the agent in use, the only agent, or a new one'),
-  '--save-master <file>': 'save the master key of a new agent to a new file with mode 0600 instead of printing it',
+  ...NEW_AGENT_OPTIONS,
   '--shell': 'with --on-demand, the command is one text for /bin/sh (on Windows: cmd)',
   '--on-demand':
     'start the command with the first call or connection; it must listen on 127.0.0.1, at the port in PORT',
@@ -125,6 +125,7 @@ async function start(context: CliContext, where: string | Opening, options: Serv
   const known = await serviceAgent(context, options);
   const { name, save_master } = options;
   if (known === undefined && name !== undefined) await rejectUsedLabel(context, name);
+  if (known === undefined) protectMasterKey(context, options);
   const made =
     known === undefined
       ? await register(context, { service_tcp: given, save_master, publish: given !== undefined }, (agent, text) =>

@@ -2,7 +2,7 @@
 import { Argument, type Command, type Option } from 'commander';
 import { safeLine } from '../text.ts';
 import { optionsOf, readWords } from '../words.ts';
-import { FILES } from './scripts.ts';
+import { FILES, NOTHING } from './scripts.ts';
 
 // The place of the cursor in a command line, and the commands and options possible there.
 
@@ -17,6 +17,8 @@ export interface CursorPlace {
   readonly path: string;
   /** The argument or option value that is being typed. */
   readonly taking: Argument | Option | null;
+  /** The arguments before it. */
+  readonly before: readonly string[];
   /** Values of earlier options, by long name without dashes. */
   readonly given: Readonly<Record<string, string>>;
   /** Commands and options possible here. */
@@ -27,7 +29,7 @@ export interface CursorPlace {
 function cursorPlace(program: Command, words: readonly string[]): CursorPlace {
   const current = words.at(-1) ?? '';
   const { command, path, given, open, operands: positionals } = readWords(program, words.slice(0, -1));
-  const place = { path: path.join(' '), given };
+  const place = { path: path.join(' '), given, before: positionals.map((i) => words[i] ?? '') };
   if (open !== null) return { ...place, taking: open, offered: [] };
   if (current.startsWith('-')) return { ...place, taking: null, offered: optionWords(command) };
   const help = command.createHelp();
@@ -72,8 +74,21 @@ async function inTime<T>(work: Promise<readonly T[]>): Promise<readonly T[]> {
   }
 }
 
+/** The line that tells why there is no candidate. */
+function nothingLine(taking: Argument | Option | null, current: string, all: readonly Candidate[]): string {
+  const isTyped = current !== '' && (all.length > 0 || taking === null);
+  const place = taking === null || taking.description === '' ? '' : `: ${safeLine(taking.description)}`;
+  const name = taking === null ? '' : taking instanceof Argument ? `<${taking.name()}>` : taking.flags;
+  const text = isTyped
+    ? `nothing begins with "${safeLine(current)}"`
+    : taking === null
+      ? 'the command is complete'
+      : `no suggestions for ${name}${place}`;
+  return `${NOTHING}\t${text}`;
+}
+
 /**
- * Lines of `word`, tab, description, or a single line that requests file names.
+ * Lines of `word`, tab, description, or a single line that requests file names or tells why there are none.
  * @param known further candidates for a place
  */
 export async function completions(
@@ -85,8 +100,9 @@ export async function completions(
   const { taking, offered } = place;
   const choices = (taking?.argChoices ?? []).map((word) => ({ word, about: '' }));
   const found = taking === null || choices.length > 0 ? [] : await inTime(known(place));
-  const current = (words.at(-1) ?? '').toLowerCase();
-  const fitting = [...offered, ...choices, ...found].filter(({ word }) => word.toLowerCase().startsWith(current));
-  if (fitting.length === 0 && taking !== null && isFile(taking)) return [FILES];
+  const current = words.at(-1) ?? '';
+  const all = [...offered, ...choices, ...found];
+  const fitting = all.filter(({ word }) => word.toLowerCase().startsWith(current.toLowerCase()));
+  if (fitting.length === 0) return [taking !== null && isFile(taking) ? FILES : nothingLine(taking, current, all)];
   return fitting.map(({ word, about }) => `${safeLine(word)}\t${safeLine(about)}`);
 }

@@ -1,5 +1,6 @@
 /** Candidates from the daemon: labels, agents, groups, tunnels, services, objects. */
-import { CONFIG_KEYS, PATCHABLE_KEYS } from '../../../foundation/config/schema.ts';
+import { CONFIG_KEYS, ConfigSchema, PATCHABLE_KEYS } from '../../../foundation/config/schema.ts';
+import { memberOf } from '../../../foundation/json.ts';
 import { labelsOf } from '../../../foundation/labels.ts';
 import { COMPLETED_IDS } from '../client.ts';
 import type { CliContext } from '../context.ts';
@@ -36,9 +37,19 @@ async function services({ client }: CliContext): Promise<Candidate[]> {
   return agents.flatMap(({ aid, services: offered }) => offered.map((word) => ({ word, about: aid })));
 }
 
+/** Values of a configuration key: all of a closed set, or its default. */
+function settingValues(key: string): Candidate[] {
+  const schema = memberOf(ConfigSchema.properties, key);
+  const [choices, type, value] = [memberOf(schema, 'enum'), memberOf(schema, 'type'), memberOf(schema, 'default')];
+  const usual = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? `${value}` : '';
+  const about = (word: string): string => (word === usual ? 'the default' : '');
+  const words = Array.isArray(choices) ? choices.map(String) : type === 'boolean' ? ['true', 'false'] : [];
+  return (words.length > 0 || usual === '' ? words : [usual]).map((word) => ({ word, about: about(word) }));
+}
+
 /** Candidates for a place, by the name of its argument. Empty if the daemon has none of that kind. */
 export async function daemonCandidates(
-  { path, taking, given }: CursorPlace,
+  { path, taking, given, before }: CursorPlace,
   context: CliContext,
 ): Promise<readonly Candidate[]> {
   const name = taking?.name() ?? '';
@@ -54,6 +65,7 @@ export async function daemonCandidates(
   if (name === 'service') return services(context);
   if (name === 'label' && path === 'alias rm')
     return labelsOf(await context.client.addressBookGet()).map(([word, about]) => ({ word, about }));
+  if (path === 'config set' && name === 'value') return settingValues(before[0] ?? '');
   if (name !== 'key' || !path.startsWith('config')) return [];
   return [...(path === 'config set' ? PATCHABLE_KEYS : CONFIG_KEYS)].map((word) => ({ word, about: '' }));
 }

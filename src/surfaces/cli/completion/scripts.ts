@@ -6,12 +6,20 @@
 /** Asks the shell to complete file names itself. */
 export const FILES = ':files';
 
+/** Precedes the reason why there is no candidate. */
+export const NOTHING = ':nothing';
+
 const BASH = String.raw`# Completions of NAME for bash: source <(NAME completion bash)
 _NAME_complete() {
   local line
   COMPREPLY=()
+  compopt +o default 2>/dev/null
   while IFS= read -r line; do
-    [ "$line" = '${FILES}' ] || COMPREPLY+=("$(printf '%q' "\${line%%$'\t'*}")")
+    case "$line" in
+      '${FILES}') compopt -o default 2>/dev/null || : ;;
+      '${NOTHING}'*) [ -z "$PS1" ] || printf '\n%s\n%s' "\${line#*$'\t'}" "> $COMP_LINE" >&2 ;;
+      *) COMPREPLY+=("$(printf '%q' "\${line%%$'\t'*}")") ;;
+    esac
   done < <("$1" complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
 complete -o default -F _NAME_complete NAME`;
@@ -21,10 +29,13 @@ const ZSH = String.raw`#compdef NAME
 _NAME() {
   local line
   local -a found
+  local files=0
   while IFS= read -r line; do
-    [[ "$line" == '${FILES}' ]] || found+=("\${\${line%%$'\t'*}//:/\\:}:\${line#*$'\t'}")
+    [[ "$line" == '${FILES}' ]] && files=1
+    [[ "$line" == '${NOTHING}'* ]] && _message -r -- "\${line#*$'\t'}"
+    [[ "$line" == ('${FILES}'|'${NOTHING}'*) ]] || found+=("\${\${line%%$'\t'*}//:/\\:}:\${line#*$'\t'}")
   done < <("$words[1]" complete -- "\${(@)words[2,CURRENT]}" 2>/dev/null)
-  if (( $#found )); then _describe NAME found; else _files; fi
+  if (( $#found )); then _describe NAME found; elif (( files )); then _files; fi
 }
 if [[ "$funcstack[1]" == _NAME ]]; then
   _NAME
@@ -40,7 +51,7 @@ function __NAME_complete
   set -l found (NAME complete -- $words[2..-1] "$current" 2>/dev/null)
   if test "$found" = '${FILES}'
     __fish_complete_path "$current"
-  else
+  else if not string match -q '${NOTHING}*' -- "$found"
     printf '%s\n' $found
   end
 end
@@ -56,7 +67,7 @@ Register-ArgumentCompleter -Native -CommandName NAME -ScriptBlock {
   if ($word -eq '') { $words += if ($legacy) { '""' } else { '' } }
   NAME complete -- @words 2>$null | ForEach-Object {
     $found, $about = $_ -split [char]9, 2
-    if ($found -eq '${FILES}') { return }
+    if ($found -in '${FILES}', '${NOTHING}') { return }
     $text = if ($found -match '[^\w:./@%+=-]') { "'" + $found.Replace("'", "''") + "'" } else { $found }
     $tip = if ($about) { $about } else { $found }
     [System.Management.Automation.CompletionResult]::new($text, $found, 'ParameterValue', $tip)
