@@ -20,6 +20,7 @@ import { cardHandlers } from '../operations/handlers/cards.ts';
 import { chatHandlers } from '../operations/handlers/chat.ts';
 import { catalogHandlers, directoryHandlers } from '../operations/handlers/directory.ts';
 import { doctorHandlers } from '../operations/handlers/doctor.ts';
+import { entryHandlers } from '../operations/handlers/entry.ts';
 import { eventHandlers, eventStreamHandlers, nodeEventHandlers } from '../operations/handlers/events.ts';
 import { bindStreams } from '../operations/handlers/exchange.ts';
 import { exposureHandlers } from '../operations/handlers/exposures.ts';
@@ -129,6 +130,7 @@ export function buildSurfaces(
       debug: reports.debug(),
     }),
     ...joiningHandlers({ joining: c.joining }),
+    ...entryHandlers({ ...c, lending: n.reach.lending }),
     ...reachHandlers({ ...c, exit: n.exit }),
     ...agentHandlers({
       agents: c.registry,

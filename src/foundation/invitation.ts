@@ -9,6 +9,7 @@ import { equalBytes } from './bytes.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes } from './cbor.ts';
 import { NETWORK_NAME } from './domain/directory.ts';
 import { MAX_INVITATION_CHARS, MAX_INVITATION_CONTACTS } from './domain/joining.ts';
+import { isEntryToken } from './domain/public-names.ts';
 import { SvcError } from './errors.ts';
 import { type Aid, nativePublicKey, parseAid } from './identity/aid.ts';
 import { PUBLIC_KEY_BYTES } from './identity/ed25519.ts';
@@ -30,6 +31,8 @@ export interface Invitation {
   /** The network name; empty for the default network. */
   readonly network: string;
   readonly contacts: readonly PinnedContact[];
+  /** Permits one agent to hold public names at the inviting node. */
+  readonly token?: string | undefined;
 }
 
 function checkOf(from: Aid, data: Uint8Array): Uint8Array {
@@ -42,8 +45,12 @@ function checkOf(from: Aid, data: Uint8Array): Uint8Array {
     .subarray(0, CHECK_BYTES);
 }
 
-export function formatInvitation({ from, network, contacts }: Invitation): string {
-  const data = encodeCbor({ c: contacts.map((contact) => [contact.nodeKey, formatAddress(contact)]), n: network });
+export function formatInvitation({ from, network, contacts, token }: Invitation): string {
+  const data = encodeCbor({
+    c: contacts.map((contact) => [contact.nodeKey, formatAddress(contact)]),
+    n: network,
+    ...(token === undefined ? {} : { t: token }),
+  });
   return `svc://${from}/join/${Buffer.concat([checkOf(from, data), data]).toString('base64url')}`;
 }
 
@@ -78,15 +85,16 @@ export function parseInvitation(text: string): Invitation {
   try {
     const from = parseAid(aid);
     const map = equalBytes(check, checkOf(from, data))
-      ? asMap(decodeCbor(data, MAX_INVITATION_CHARS), ['c', 'n'])
+      ? asMap(decodeCbor(data, MAX_INVITATION_CHARS), ['c', 'n'], ['t'])
       : null;
-    const { c, n: network } = map ?? {};
+    const { c, n: network, t: token } = map ?? {};
     if (nativePublicKey(from) === null || !Array.isArray(c) || c.length === 0 || c.length > MAX_INVITATION_CONTACTS)
       throw damaged();
     if (typeof network !== 'string' || !(network === '' || NETWORK_NAME.test(network))) throw damaged();
+    if (token !== undefined && !isEntryToken(token)) throw damaged();
     const contacts = c.map(contactOf).filter((contact) => contact !== null);
     if (contacts.length < c.length) throw damaged();
-    return { from, network, contacts };
+    return { from, network, contacts, ...(token === undefined ? {} : { token }) };
   } catch (error) {
     throw error instanceof SvcError && error.code === 'invalid_request' ? error : damaged(error);
   }

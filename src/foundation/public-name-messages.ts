@@ -1,13 +1,11 @@
 /** Messages between the node of an agent and an entry: docs/protocol-public.md. */
 import { CborMap, fromBytes, nullable, text, toBytes, uint, word } from './cbor-map.ts';
-import { isPublicName, MAX_PUBLIC_NAME_CHARS, NAME_LEASE_DAYS } from './domain/public-names.ts';
+import { isEntryToken, isPublicName, MAX_PUBLIC_NAME_CHARS, NAME_LEASE_DAYS } from './domain/public-names.ts';
 import { MAX_PORT } from './domain/tunnels.ts';
 import { canonicalIp } from './ip.ts';
 
 /** Longest message, bytes. */
 export const MAX_NAME_MESSAGE_BYTES = 512;
-/** Length of the token of an invitation, characters. */
-export const ENTRY_TOKEN_CHARS = 22;
 
 /** Why an entry refuses a name. */
 export const NAME_VERDICTS = ['ok', 'taken', 'not_below', 'invalid', 'denied', 'full'] as const;
@@ -21,7 +19,7 @@ const REQUEST = new CborMap(
     /** A label below the first domain of the entry, or a whole name. */
     name: ['n', anyName],
     /** The token of an invitation. */
-    token: ['t', nullable(text((token) => token.length === ENTRY_TOKEN_CHARS))],
+    token: ['t', nullable(text(isEntryToken))],
   },
   { version: 1, isOpen: true },
 );

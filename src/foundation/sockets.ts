@@ -28,9 +28,13 @@ export function portTroubleOf(error: unknown): PortTrouble {
 }
 
 /** The reason, which follows "Port 4000 of 127.0.0.1". */
-export function describePortError(error: unknown): string {
-  const trouble = portTroubleOf(error);
+export function describePortTrouble(trouble: PortTrouble, code = 'for an unknown reason'): string {
   if (trouble === 'in_use') return 'is in use by another program';
   if (trouble === 'not_permitted') return 'is not allowed for svcd by the system';
-  return `cannot be used (${codeOf(error, 'for an unknown reason')})`;
+  return `cannot be used (${code})`;
+}
+
+/** As `describePortTrouble`. */
+export function describePortError(error: unknown): string {
+  return describePortTrouble(portTroubleOf(error), codeOf(error, 'for an unknown reason'));
 }

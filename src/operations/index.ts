@@ -7,6 +7,7 @@ import { cardOperations } from './cards.ts';
 import { chatOperations } from './chat.ts';
 import { catalogOperations, directoryOperations } from './directory.ts';
 import { doctorOperations } from './doctor.ts';
+import { entryOperations } from './entry.ts';
 import { eventOperations, eventStreams, nodeEventOperations } from './events.ts';
 import { exposureOperations } from './exposures.ts';
 import { fileOfferOperations, fileOfferStreams } from './file-offers.ts';
@@ -54,6 +55,7 @@ export const operations = {
   ...tunnelOperations,
   ...originOperations,
   ...exposureOperations,
+  ...entryOperations,
   ...pushOperations,
   ...remoteAdminOperations,
   ...addressBookOperations,

@@ -63,3 +63,11 @@ test('an invitation without contacts, with too many, or with invalid addresses i
     assert.throws(() => parseInvitation(formatInvitation({ from, network: '', contacts })), isDamaged);
   assert.throws(() => parseInvitation(formatInvitation({ ...INVITATION, network: 'No such name' })), isDamaged);
 });
+
+test('an invitation to an entry has a token', () => {
+  const token = 'aBcDeFgHiJkLmNoPqRs-_0';
+  const line = formatInvitation({ ...INVITATION, token });
+  assert.deepEqual(parseInvitation(line), { ...INVITATION, token });
+  for (const bad of ['', token.slice(1), `${token.slice(1)}+`])
+    assert.throws(() => parseInvitation(formatInvitation({ ...INVITATION, token: bad })), isDamaged);
+});

@@ -381,6 +381,8 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
     text: /^(Opened )?http:\/\/127/,
     quiet: /^http:\/\/127\.0\.0\.1:\d+\/hello$/,
   });
+  await step(here, ['entry'], { schema: d.entryShow.output, text: /^This node is no entry/, quiet: /^$/ });
+  await step(here, ['entry', 'list'], { schema: d.entryShow.output, text: /^No public names/, quiet: /^$/ });
   await step(here, ['expose', 'list'], { schema: d.exposureList.output, text: /^No public addresses/, quiet: /^$/ });
   const url = /^http:\/\/127\.0\.0\.1:\d+$/;
   await step(here, ['origin', 'open', peer, '--local-aid', aid], {
@@ -433,6 +435,9 @@ export const NOT_WALKED: Readonly<Record<string, string>> = {
   run: 'prints nothing: test/e2e/run.test.ts',
   'mcp hub accept': 'needs a definition that waits: mcp-hub.test.ts',
   'mcp hub refuse': 'needs a definition that waits: mcp-hub.test.ts',
+  'entry allow': 'needs an entry',
+  'entry deny': 'needs an entry',
+  'entry rm': 'needs an entry',
   'expose off': 'needs an entry',
   'expose token add': 'needs an entry',
   'expose token rm': 'needs an entry',

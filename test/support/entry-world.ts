@@ -11,6 +11,7 @@ import { type Clock, systemClock } from '../../src/foundation/clock.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import { AgentStore } from '../../src/foundation/store/agents.ts';
 import { EntryStore } from '../../src/foundation/store/entry.ts';
+import { MetaStore } from '../../src/foundation/store/meta.ts';
 import { PublicNameStore } from '../../src/foundation/store/public-names.ts';
 import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
 import { Store } from '../../src/foundation/store/store.ts';
@@ -46,6 +47,7 @@ export function holderOn(node: LinkNode, clock: Clock = systemClock) {
     links: node.links,
     network: { reachability: () => ({ ready: true }), onReachability: () => () => {} },
     keep: () => () => {},
+    memory: new MetaStore(store),
     isLocal: (aid) => node.agents.has(aid),
   });
   return { aid: agent.aid, holder };

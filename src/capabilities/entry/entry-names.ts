@@ -2,11 +2,16 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { type Clock, DAY_MS } from '../../foundation/clock.ts';
 import { skeletons } from '../../foundation/confusables.ts';
-import { isFreeLabel, MAX_PUBLIC_NAME_CHARS, NAME_LEASE_DAYS } from '../../foundation/domain/public-names.ts';
+import {
+  ENTRY_TOKEN_CHARS,
+  isFreeLabel,
+  MAX_PUBLIC_NAME_CHARS,
+  NAME_LEASE_DAYS,
+} from '../../foundation/domain/public-names.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { Listeners } from '../../foundation/listeners.ts';
-import { ENTRY_TOKEN_CHARS, type NameRequest, type NameVerdict } from '../../foundation/public-name-messages.ts';
+import { type NameRequest, type NameVerdict } from '../../foundation/public-name-messages.ts';
 import type { EntryAllowance, EntryName, EntryStore } from '../../foundation/store/entry.ts';
 
 /** Names that one agent may hold at an entry. */

@@ -16,6 +16,7 @@ import { type Aid, nativePublicKey } from '../../foundation/identity/aid.ts';
 import {
   formatInvitation,
   type Invitation,
+  type JoinTarget,
   otherContacts,
   type PinnedContact,
   parseJoinTarget,
@@ -70,6 +71,8 @@ interface JoiningDependencies {
   readonly tlsPorts: () => readonly number[];
   /** The known addresses of the node. */
   readonly facts: () => Pick<NodeFacts, 'known' | 'mapped'>;
+  /** Receives the token of an invitation to an entry, after this node has joined. */
+  readonly onEntry: (entry: Aid, token: string) => void;
   /** The helpers of this node, with their record network addresses. */
   readonly helpers: () => readonly PinnedContact[];
 }
@@ -115,8 +118,11 @@ export class Joining {
     this.#deps = dependencies;
   }
 
-  /** Creates the line with which another node joins this network. */
-  async invite(): Promise<OwnInvitation> {
+  /**
+   * Creates the line with which another node joins this network.
+   * @param token permits one agent to hold public names here
+   */
+  async invite(token?: string): Promise<OwnInvitation> {
     const { nodeAid: from, network } = this.#options;
     const { records, facts, tlsPorts } = this.#deps;
     const { inRoutingTables } = records.reachability();
@@ -128,7 +134,7 @@ export class Joining {
       others: await this.#others(),
     });
     return {
-      invitation: formatInvitation({ from, network, contacts }),
+      invitation: formatInvitation({ from, network, contacts, token }),
       network,
       contacts,
       reach,
@@ -158,20 +164,21 @@ export class Joining {
    */
   async join(text: string): Promise<JoinedNetwork> {
     const { records, joined } = this.#deps;
-    const contacts = this.#contactsOf(text);
+    const { contacts, invitation } = this.#targetOf(text);
     const end = this.#deps.exit.through(contacts);
     const by = await this.#firstResponding(contacts).finally(end);
     for (const contact of contacts) records.listContact(contact);
     joined.add(contacts);
+    if (invitation?.token !== undefined) this.#deps.onEntry(invitation.from, invitation.token);
     const { peers, ready } = await this.#ready();
     return { network: this.#options.network, by, peers, ready };
   }
 
-  #contactsOf(text: string): readonly NodeContact[] {
+  #targetOf(text: string): JoinTarget {
     const { contacts, invitation } = parseJoinTarget(text);
     if (invitation !== null) this.#checkInvitation(invitation);
     const others = otherContacts(contacts, this.#nodeKey);
-    if (others.length > 0) return others;
+    if (others.length > 0) return { contacts: others, invitation };
     throw new SvcError('self', { message: 'This is the address of this node. Run the command on another machine.' });
   }
 

@@ -5,10 +5,11 @@
 import type { Duplex } from 'node:stream';
 import { equalBytes } from '../../foundation/bytes.ts';
 import { detach } from '../../foundation/detached.ts';
-import { isPublicName, type PublicNameState } from '../../foundation/domain/public-names.ts';
+import { isEntryToken, isPublicName, type PublicNameState } from '../../foundation/domain/public-names.ts';
 import { DueQueue, type NetworkState } from '../../foundation/due-queue.ts';
 import { type ErrorCode, noSuchAgent, SvcError } from '../../foundation/errors.ts';
-import { type Aid, nativePublicKey } from '../../foundation/identity/aid.ts';
+import { type Aid, nativePublicKey, parseAid } from '../../foundation/identity/aid.ts';
+import { memberOf } from '../../foundation/json.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { RandomParts } from '../../foundation/node-parts.ts';
@@ -21,6 +22,7 @@ import {
   type NameVerdict,
 } from '../../foundation/public-name-messages.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
+import type { MetaStore } from '../../foundation/store/meta.ts';
 import type { PublicNameRow, PublicNameStore } from '../../foundation/store/public-names.ts';
 import type { AccessRequest, LinkPair, LinkStream, Links } from '../../network/links/types.ts';
 import { drainAndDestroy } from '../../network/peers/stream-dispatcher.ts';
@@ -33,6 +35,9 @@ const RETRY = { firstMs: 5_000, maxMs: 10 * 60_000, jitter: 0.5 } as const;
 /** Time for a request with its answer, and for the header of a connection, milliseconds. */
 const ASK_TIMEOUT_MS = 20_000;
 const MAX_AT_ONCE = 8;
+const INVITATIONS_KEY = 'public_entries';
+/** Stored invitations to entries, the newest first. */
+const MAX_INVITATIONS_KEPT = 16;
 /** Open connections of clients at this node. Each may use a connection to a service. */
 const MAX_PUBLIC_CONNECTIONS = 4096;
 
@@ -69,6 +74,8 @@ interface NameHolderDependencies extends RandomParts {
   readonly network: NetworkState;
   /** Keeps the connection to a node open. Returns a function that stops this. */
   readonly keep: (nodeKey: Uint8Array) => () => void;
+  /** Stores the invitations to entries. */
+  readonly memory: Pick<MetaStore, 'get' | 'set'>;
   /** True if the agent is registered here. */
   readonly isLocal: (aid: Aid) => boolean;
 }
@@ -129,11 +136,31 @@ export class NameHolder implements Component {
     return this.#changes.add(listener);
   }
 
+  /** Stores the token of an invitation to an entry, for the next claim there. */
+  invited(entry: Aid, token: string): void {
+    const others = this.#invitations().filter((one) => one.entry !== entry);
+    this.#deps.memory.set(INVITATIONS_KEY, [{ entry, token }, ...others].slice(0, MAX_INVITATIONS_KEPT));
+  }
+
+  /** The entries of held names and of stored invitations. */
+  entries(): readonly Aid[] {
+    const held = this.#deps.store.list().map(({ entry }) => entry);
+    return [...new Set([...held, ...this.#invitations().map(({ entry }) => entry)])];
+  }
+
+  #invitations(): { readonly entry: Aid; readonly token: string }[] {
+    const stored = this.#deps.memory.get(INVITATIONS_KEY);
+    return (Array.isArray(stored) ? stored : []).flatMap((one: unknown) => {
+      const [entry, token] = [memberOf(one, 'entry'), memberOf(one, 'token')];
+      return typeof entry === 'string' && isEntryToken(token) ? [{ entry: parseAid(entry), token }] : [];
+    });
+  }
+
   /**
    * Claims a name for a local agent. A failure changes nothing.
    * @param name a label, such as "demo", or a whole name below a domain of the entry
    * @param entry the AID of the node of the entry
-   * @param token of an invitation to the entry
+   * @param token of an invitation to the entry. Default: the token with which this node joined
    * @throws SvcError `bad_public_name`, `name_not_allowed`, `name_taken`, `entry_denied`, `quota_exceeded`, `not_found`
    *   for an agent that is not here, and as `Links.open`
    */
@@ -147,7 +174,8 @@ export class NameHolder implements Component {
     const { store, clock, isLocal } = this.#deps;
     if (!isLocal(aid)) throw noSuchAgent(aid);
     if (!isPublicName(name)) throw new SvcError('bad_public_name');
-    const whole = await this.#ask(aid, entry, { action: 'claim', name, token }, signal);
+    const kept = this.#invitations().find((one) => one.entry === entry)?.token ?? null;
+    const whole = await this.#ask(aid, entry, { action: 'claim', name, token: token ?? kept }, signal);
     const now = clock.now();
     store.put({ name: whole, aid, entry, heldAt: now, seenAt: now, dueAt: now + CONFIRM_MS });
     this.#confirmed.add(whole);

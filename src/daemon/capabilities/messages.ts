@@ -24,7 +24,11 @@ import type { DirectoryParts } from './directory.ts';
 
 // Invitations to this network, and joining other networks.
 
-export function buildJoining({ clock, config, node }: Foundation, n: Network) {
+export function buildJoining(
+  { clock, config, node }: Foundation,
+  n: Network,
+  onEntry: (entry: Aid, token: string) => void,
+) {
   const { records, joined, ownAddresses, portMapper, reach, outages } = n;
   const joining = new Joining(
     { nodeAid: node.aid, network: config.network },
@@ -47,6 +51,7 @@ export function buildJoining({ clock, config, node }: Foundation, n: Network) {
       },
       why: (since) => outages.explainFailure(since),
       helpers: () => reach.helpers.inRecordNetwork,
+      onEntry,
     },
   );
   return { joining };

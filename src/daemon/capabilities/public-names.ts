@@ -13,7 +13,7 @@ import type { Network } from '../network.ts';
 import type { Agents } from './agents.ts';
 
 export function buildPublicNames(
-  { life, clock, parts, store, config, node }: Foundation,
+  { life, clock, parts, store, meta, config, node }: Foundation,
   { pool, records, reach }: Network,
   { registry, onDeleted }: Agents,
   links: AgentLinks,
@@ -22,6 +22,7 @@ export function buildPublicNames(
     ...parts,
     store: new PublicNameStore(store),
     links,
+    memory: meta,
     network: records,
     keep: (nodeKey) => pool.keep(nodeKey),
     isLocal: (aid) => registry.identity(aid) !== null,

@@ -36,3 +36,10 @@ export function isPublicName(text: string): boolean {
   const [label = ''] = text.split('.', 1);
   return isFreeLabel(label) && (label === text || isDomain(text));
 }
+
+/** Length of the token of an invitation to an entry, characters. */
+export const ENTRY_TOKEN_CHARS = 22;
+
+export function isEntryToken(value: unknown): value is string {
+  return typeof value === 'string' && value.length === ENTRY_TOKEN_CHARS && /^[\w-]+$/.test(value);
+}

@@ -14,7 +14,7 @@ import type { Handlers } from '../operation.ts';
 export interface ExposureHandlerDependencies {
   readonly exposures: Exposures;
   readonly certificates: Pick<Certificates, 'state'>;
-  readonly publicNames: Pick<NameHolder, 'claim' | 'release' | 'list'>;
+  readonly publicNames: Pick<NameHolder, 'claim' | 'release' | 'list' | 'entries'>;
   /** The bound service of an agent. @throws SvcError `not_found` if the agent is not registered here */
   readonly serviceOf: (aid: Aid) => { readonly acceptsCalls: boolean } | null;
   /** The name of an agent in its profile. */
@@ -70,10 +70,10 @@ export function exposureHandlers(deps: ExposureHandlerDependencies): Handlers<ty
     const own = names.filter((one) => one.aid === aid && (at === undefined || one.entry === at));
     const known = own.find(({ name }) => wanted === undefined || name === wanted || name.startsWith(`${wanted}.`));
     if (known !== undefined) return known.name;
-    const entries = new Set(names.map(({ entry }) => entry));
+    const entries = publicNames.entries();
     const [entry = at] = at === undefined ? entries : [at];
     if (entry === undefined) throw new SvcError('no_entry');
-    if (at === undefined && entries.size > 1)
+    if (at === undefined && entries.length > 1)
       throw new SvcError('no_entry', { message: 'This node uses several entries. Name one with --at <node>.' });
     const label = wanted ?? labelOf(nameOf(aid), aid);
     return (await publicNames.claim(aid, label.slice(0, MAX_PUBLIC_NAME_CHARS), entry, token)).name;

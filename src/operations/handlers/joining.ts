@@ -9,12 +9,14 @@ interface JoiningHandlerDependencies {
   readonly joining: Pick<Joining, 'invite' | 'join' | 'contacts' | 'forget'>;
 }
 
+/** The view of an invitation. */
+export function invitationView({ contacts, tlsPorts, ...rest }: Awaited<ReturnType<Joining['invite']>>) {
+  return { ...rest, contacts: contacts.map(formatContact), tls_ports: [...tlsPorts] };
+}
+
 export function joiningHandlers({ joining }: JoiningHandlerDependencies): Handlers<typeof joiningOperations> {
   return {
-    invite: async () => {
-      const { contacts, tlsPorts, ...rest } = await joining.invite();
-      return { ...rest, contacts: contacts.map(formatContact), tls_ports: [...tlsPorts] };
-    },
+    invite: async () => invitationView(await joining.invite()),
     join: async ({ to }) => {
       const { network, by, peers, ready } = await joining.join(to);
       return { ok: true, network, by: formatContact(by), dht_peers: peers, network_ready: ready };

@@ -53,6 +53,7 @@ export const COMMAND_FILES: readonly Part[] = [
   part(CALLS, 'connect tunnel', async () => (await import('./commands/tunnels.ts')).tunnelCommands),
   part(CALLS, 'origin', async () => (await import('./commands/origins.ts')).originCommands),
   part(CALLS, 'expose', async () => (await import('./commands/expose.ts')).exposeCommands),
+  part(CALLS, 'entry', async () => (await import('./commands/entry.ts')).entryCommands),
   part(CALLS, 'push', async () => (await import('./commands/push.ts')).pushCommands),
   part(CALLS, 'open ssh nc', async () => (await import('./commands/connect.ts')).connectCommands),
   part(CALLS, 'mcp', async () => (await import('./commands/mcp.ts')).mcpCommands),

@@ -312,3 +312,14 @@ test('after the stop no timer or socket remains', async (t) => {
   await holder.stop();
   assert.equal(clock.timers, 0);
 });
+
+test('the token of the invitation with which a node joined permits its first claim', async (t) => {
+  const { names, aid, holder, node, world } = await entryWorld(t);
+  const stranger = holderOn(await world.node());
+  t.after(() => stranger.holder.stop());
+  assert.deepEqual(holder.entries(), []);
+  holder.invited(node.aid, names.invite());
+  assert.deepEqual(holder.entries(), [node.aid]);
+  await holder.claim(aid, 'demo', node.aid);
+  await assert.rejects(stranger.holder.claim(stranger.aid, 'other', node.aid), withCode('entry_denied'));
+});

@@ -43,6 +43,7 @@ function setUp({ network = '', peers = 1, helpers = [] as PinnedContact[] } = {}
   const listed = new Map<string, NodeContact>();
   const states = new Map<string, MeetingState[]>();
   const reachability = { ready: peers > 0, peers, clients: 0, natType: 0, observed: [], inRoutingTables: false };
+  const entries: (readonly [entry: string, token: string])[] = [];
   const joining = new Joining(
     { nodeAid: OWN_AID, network },
     {
@@ -51,6 +52,7 @@ function setUp({ network = '', peers = 1, helpers = [] as PinnedContact[] } = {}
       facts: () => ({ known: [], mapped: [] }),
       helpers: () => helpers,
       tlsPorts: () => [443, 4121],
+      onEntry: (entry, token) => entries.push([entry, token]),
       exit: {
         state: () => exit.state,
         settled: () => exit.settled.promise,
@@ -82,7 +84,7 @@ function setUp({ network = '', peers = 1, helpers = [] as PinnedContact[] } = {}
   );
   const answer = (contact: NodeContact, ...all: MeetingState[]) => void states.set(formatContact(contact), all);
   const kept = () => new JoinedContacts(network, memory).current.map(formatContact);
-  return { exit, joining, memory, tried, listed, answer, kept, clock };
+  return { exit, joining, memory, tried, listed, answer, kept, clock, entries };
 }
 
 function invitation(network: string, contacts: readonly PinnedContact[], from = nativeAid(THEIR_KEY)): string {
@@ -96,6 +98,17 @@ test('the node joins through the first node that responds, and stores all nodes 
   assert.deepEqual([formatContact(by), network], [formatContact(HELPER), '']);
   assert.deepEqual(kept(), [THERE, HELPER].map(formatContact));
   assert.equal(listed.size, 2);
+});
+
+test('an invitation to an entry passes on its token after the node has joined', async () => {
+  const { joining, answer, entries } = setUp();
+  const [from, token] = [nativeAid(THEIR_KEY), 'aBcDeFgHiJkLmNoPqRs-_0'];
+  const line = formatInvitation({ from, network: '', contacts: [THERE], token });
+  answer(THERE, 'silent', 'silent', 'silent', 'met');
+  await assert.rejects(joining.join(line));
+  assert.deepEqual(entries, []);
+  await joining.join(line);
+  assert.deepEqual(entries, [[from, token]]);
 });
 
 test('if no node responds, nothing is stored, and the worst result is reported', async () => {

@@ -15,6 +15,7 @@ import {
   type NameVerdict,
 } from '../../../src/foundation/public-name-messages.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
+import { MetaStore } from '../../../src/foundation/store/meta.ts';
 import { PublicNameStore } from '../../../src/foundation/store/public-names.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
@@ -59,6 +60,7 @@ async function worldOf(t: TestContext) {
         kept.push(Buffer.from(nodeKey).toString('hex'));
         return () => void kept.pop();
       },
+      memory: new MetaStore(store),
       isLocal: (aid) => home.agents.has(aid),
     });
   const holder = holderOf();

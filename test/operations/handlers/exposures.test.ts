@@ -26,6 +26,7 @@ function world() {
     },
     publicNames: {
       list: () => held,
+      entries: () => [...new Set(held.map(({ entry }) => entry))],
       claim: async (agent, name, entry, token) => {
         asked.push(`${name} ${token}`);
         if (name === 'taken') throw new SvcError('name_taken');

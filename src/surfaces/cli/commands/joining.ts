@@ -42,10 +42,13 @@ function httpsRemark(reach: InvitationReach, ports: readonly number[]): string[]
 }
 
 export function joiningCommands(svc: CommandGroup): void {
-  svc.call('invite', 'invite', 'print an invitation for another machine', {
-    examples: ['svc invite', "svc join 'svc://aid1…/join/…'   # on the other machine"],
+  svc.run('invite', 'print an invitation for another machine', {
+    examples: ['svc invite', 'svc invite --public', "svc join 'svc://aid1…/join/…'   # on the other machine"],
+    options: { '--public': 'also permit one agent there to hold public names at this entry' },
+    run: ({ client }, { public: isPublic }): Promise<AnswerOf<'invite'>> =>
+      isPublic === true ? client.entryInvite() : client.invite(),
     text: ({ invitation }) => invitation,
-    quiet: 'invitation',
+    quiet: ({ invitation }) => invitation,
     remark: ({ reach, contacts, network, tls_ports }) =>
       [
         `On the other machine, run: svc join '<this line>'`,
