@@ -13,7 +13,7 @@ import { Repeats } from '../../../src/operations/handlers/repeats.ts';
 import { ChatWorld } from '../../support/chat-world.ts';
 import { GroupWorld } from '../../support/group-world.ts';
 import { READ_ONCE } from '../../support/read-once.ts';
-import { operationRunner } from '../../support/run-operation.ts';
+import { localContext, operationRunner } from '../../support/run-operation.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 /** A client that receives its response, or that has closed its connection before. */
@@ -52,13 +52,14 @@ test('a chat text is sent once if its client received no response and repeats it
 });
 
 test('a response waits until the ends of connections are read that closed while the daemon was busy', async () => {
-  const { restarted } = await chatting();
+  const { a, alice, clock } = await chatting();
+  const repeats = new Repeats(new UnansweredRequestStore(a.store), clock, silentLog);
   const order: string[] = [];
   const onAnswered = (settled: (arrived: boolean) => void): void => {
     settled(true);
     setImmediate(() => setImmediate(() => order.push('the ends are read')));
   };
-  await restarted()('dinner?', { onAnswered });
+  await repeats.run({ aid: alice, content: {}, act: () => null, again: () => null }, localContext({ onAnswered }));
   order.push('answered');
   assert.deepEqual(order, ['the ends are read', 'answered']);
 });
