@@ -23,7 +23,7 @@ const SKIPPED_OPTIONS = /^--(?:yes|help|watch|follow|wait|as|api|json|quiet|full
 const OPTION_VALUES: readonly (readonly [RegExp, string])[] = [
   [/<(?:n|count|ms|seconds?|port|size)>/, '2'],
   [/<time>/, '7d'],
-  [/<(?:aid|agent|peer)>/, testAid(2)],
+  [/<(?:aid|agent|peer)(?:\.\.\.)?>/, testAid(2)],
   [/<(?:file|path|dir|folder)>/, '<folder>/file'],
   [/<addr(?:ess)?>/, '127.0.0.1:99'],
 ];
@@ -54,7 +54,7 @@ function example(variant: number): Values {
       const minutes = (1 + (hash(name(at)) % 3000)) * (1 + turn(at));
       return new Date(NOW + (FUTURE.test(name(at)) && !isLean(at) ? minutes : -minutes) * MINUTE_MS).toISOString();
     },
-    number: (least = 0, at) => least + (isLean(at) ? 0 : hash(name(at)) * (1 + turn(at))),
+    number: (least = 0, at) => least + (isLean(at) ? Number(turn(at) === 3) : hash(name(at)) * (1 + turn(at))),
     pick: (count, at) => turn(at) % count,
     // With several agents, most commands would only demand that one is named.
     items: (at) => (at[0] === 'agents' && at.length === 1 ? 1 : at.length > 1 ? 2 : ([3, 0, 1, 2][variant] ?? 0)),

@@ -43,8 +43,9 @@ function argumentFor(name: string, aid: string): string {
     kind: 'note',
     command: 'true',
     delivery: '1',
+    change: 'ab'.repeat(16),
   };
-  return known[name] ?? (/^(?:aid|agent|local|remote|peer|member)$/.test(name) ? aid : 'x');
+  return known[name] ?? (/^(?:aid|agent|local|remote|peer|member|caller|request)$/.test(name) ? aid : 'x');
 }
 
 /** Required options of a command. */

@@ -79,9 +79,12 @@ function objectOf(schema: TSchema, values: Values, at: readonly string[]): unkno
   const own = properties
     .filter(([key]) => required.includes(key) || !values.isLean(at))
     .map(([key, one]) => [key, valueOf(one, values, [...at, key])]);
+  const [open] = Object.entries((member(schema, 'patternProperties') ?? {}) as Record<string, TSchema>);
   const text = values.text(at);
-  const isOpen = Object.hasOwn(schema, 'patternProperties') || properties.length === 0;
-  return Object.fromEntries([...own, ...(isOpen ? [[text, text]] : [])]) as unknown;
+  if (open === undefined) return Object.fromEntries(properties.length > 0 ? own : [[text, text]]) as unknown;
+  const [pattern, one] = open;
+  const key = pattern.includes('aid1') ? values.aid(at) : text;
+  return Object.fromEntries([...own, [key, valueOf(one, values, [...at, key])]]) as unknown;
 }
 
 function declarationOf(method: string, path: string): Declaration | undefined {
