@@ -4,6 +4,7 @@ import { createServer, type RequestListener } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2, type IncomingHttpHeaders } from 'node:http2';
 import { type RequestOptions, request as requestHttps } from 'node:https';
 import { type AddressInfo, connect as connectTcp, createServer as createTcpServer } from 'node:net';
+import { pipeline } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { connect as connectTls, createSecureContext, type SecureContext } from 'node:tls';
@@ -17,6 +18,7 @@ import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import { ExposureStore } from '../../src/foundation/store/exposures.ts';
 import type { Store } from '../../src/foundation/store/store.ts';
+import { localPair } from '../../src/network/links/stream.ts';
 import { PublicServer } from '../../src/surfaces/public-address/public-server.ts';
 import { storeWithAgents } from '../foundation/store/store-with-agents.ts';
 
@@ -79,9 +81,12 @@ export async function publicWorld(
     watch: () => {},
   });
   await server.start();
-  const entry = createTcpServer({ allowHalfOpen: true }, (stream) =>
-    server.accept({ name: HOST, aid, clientAddress: client.address, clientPort: 4000 }, stream),
-  );
+  const entry = createTcpServer({ allowHalfOpen: true }, (socket) => {
+    // As a link of the entry, which is no socket.
+    const [near, far] = localPair();
+    pipeline(socket, far, socket, () => {});
+    server.accept({ name: HOST, aid, clientAddress: client.address, clientPort: 4000 }, near);
+  });
   entry.listen(0, '127.0.0.1');
   await once(entry, 'listening');
   const { port } = entry.address() as AddressInfo;

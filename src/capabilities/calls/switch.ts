@@ -15,6 +15,22 @@ function writeHead(stream: Duplex, status: number, statusText: string, headers: 
   stream.write(`HTTP/1.1 ${status} ${text}\r\n${lines.join('')}\r\n`, 'latin1');
 }
 
+/**
+ * Delays `destroy` of a stream that has ended: a reset could overtake its last bytes. Node's TLS destroys the stream below it
+ * right after the end.
+ */
+export function lingerAfterEnd(stream: Duplex, clock: Clock): void {
+  const destroy = stream.destroy.bind(stream);
+  let isLingering = false;
+  stream.destroy = (error?: Error) => {
+    if (!stream.writableEnded || stream.readableEnded || isLingering || error instanceof Error) return destroy(error);
+    isLingering = true;
+    stream.resume();
+    lingerThenDestroy(stream, clock);
+    return stream;
+  };
+}
+
 /** Reports an error to the caller, then closes the stream. */
 export function sendErrorAndClose(stream: Duplex, error: SvcError, clock: Clock): void {
   const { status, headers, body } = daemonErrorResponse(error);

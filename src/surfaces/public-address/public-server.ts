@@ -30,7 +30,7 @@ import {
   SET_PER_HOP,
   withoutReservedHeaders,
 } from '../../capabilities/calls/headers.ts';
-import { answerUpgrade, sendErrorAndClose } from '../../capabilities/calls/switch.ts';
+import { answerUpgrade, lingerAfterEnd, sendErrorAndClose } from '../../capabilities/calls/switch.ts';
 import { UNTRACED } from '../../capabilities/calls/trace-headers.ts';
 import { maySwitch, protocolsIn } from '../../capabilities/calls/upgrades.ts';
 import { type BoundService, Upstreams } from '../../capabilities/calls/upstream.ts';
@@ -208,6 +208,7 @@ export class PublicServer implements Component {
     const { exposures, certificates } = this.#deps;
     const { name, aid } = connection;
     stream.on('error', () => {});
+    lingerAfterEnd(stream, this.#deps.clock);
     const onEvict = (): void => void stream.destroy();
     const isServed = !this.#stopped && exposures.served(name)?.aid === aid;
     const share = isServed ? this.#connections.take(holderOf(connection, false), { onEvict }) : null;

@@ -4,6 +4,7 @@ import type { AnswerOf } from '../client.ts';
 import { type CommandGroup, confirmOrThrow } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { actingArgument, repeatable } from '../options.ts';
+import { tryPublish } from '../publication.ts';
 import { formatFields, type WrappedText } from '../text.ts';
 
 type Exposure = AnswerOf<'exposureOpen'>;
@@ -41,6 +42,8 @@ export async function expose(context: CliContext, choice: ExposeChoice): Promise
     mode,
     ...(only === undefined ? {} : { rules: [...only] }),
   });
+  // The entry finds the node of the agent by its record.
+  await context.progress('Publishing', tryPublish(context, aid));
   const needsToken = mode === 'tokens' && tokens.length === 0;
   const token = needsToken ? (await client.exposureTokenAdd({ id, label: FIRST_TOKEN })).token : undefined;
   const exposure = await context.progress('Waiting for the certificate', certified(context, id));
