@@ -8,7 +8,6 @@ import { connect as connectHttp2 } from 'node:http2';
 import { request as requestHttps } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { buffer } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
@@ -63,11 +62,11 @@ test('curl-like clients reach an agent through an entry that reads nothing', asy
 
   const refused = await svc('expose', aid, '--name', 'demo', '--at', node);
   assert.match(refused.stderr, /no entry, or gives this agent no public name/);
-  const store = new DatabaseSync(join(entry.dataDir, 'svcd.db'), { timeout: 5000 });
-  store.prepare('INSERT INTO entry_allowed (aid, created_at) VALUES (?, ?)').run(aid, Date.now());
-  store.close();
+  const invited = await runSvc(['--quiet', 'invite', '--public'], { env: { SVC_API: entry.api } });
+  const joined = await svc('join', invited.stdout.trim());
+  assert.equal(joined.code, 0, joined.stderr);
 
-  const exposed = await svc('--json', 'expose', aid, '--name', 'demo', '--at', node);
+  const exposed = await svc('--json', 'expose', aid, '--name', 'demo');
   assert.equal(exposed.code, 0, exposed.stderr);
   const { id, url, token, state } = JSON.parse(exposed.stdout);
   assert.deepEqual([url, state], [`https://${HOST}`, 'serves']);

@@ -335,7 +335,7 @@ export function serveCommand(svc: CommandGroup): void {
     examples: [
       'svc serve 8080 --name demo --save-master demo.key',
       'svc serve tcp://127.0.0.1:22 --name ssh',
-      'svc serve 8080 --name demo --expose vps',
+      'svc serve 8080 --name demo --expose',
       'svc serve --on-demand --idle 60 -- python3 server.py',
       'svc serve',
       'svc serve --off --name demo',
