@@ -48,6 +48,7 @@ function example(variant: number): Values {
   const isLean = (at: readonly string[]): boolean => turn(at) % 2 === 1;
   return {
     isLean,
+    hasPages: variant === 0,
     text: (at) => `${name(at)}-${turn(at)}`,
     aid: (at) => testAid(1 + turn(at)),
     time: (at) => {

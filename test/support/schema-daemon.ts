@@ -20,6 +20,8 @@ export interface Values {
   isLean(at: readonly string[]): boolean;
   /** Number of items of an array. */
   items(at: readonly string[]): number;
+  /** Lists have a second page. */
+  readonly hasPages?: boolean;
   /** The error that every response is. */
   readonly refusal?: object;
 }
@@ -120,7 +122,7 @@ export class SchemaDaemon {
         requests.push(`${request.method} ${request.url} ${sent}`.trimEnd());
         const { pathname, searchParams } = new URL(request.url ?? '/', 'http://x');
         if (refusal !== undefined) return answer(response, 403, refusal);
-        // One page is enough, and the event log has an end.
+        // The event log has an end.
         const declaration = declarationOf(request.method ?? '', pathname);
         if (declaration === undefined) return answer(response, 404, { error: 'not_found', message });
         const isJson = request.headers['content-type']?.startsWith('application/json') === true;
@@ -129,10 +131,12 @@ export class SchemaDaemon {
           args?: { after_seq?: number };
         };
         const meant = table.find((one) => one.tool !== undefined && one.tool.name === tool) ?? declaration;
-        const { next_cursor: _more, ...document } = valueOf(meant.output, values, []) as Record<string, unknown>;
+        const { next_cursor: more, ...document } = valueOf(meant.output, values, []) as Record<string, unknown>;
+        const isLater = searchParams.has('cursor');
+        if (more !== undefined && values.hasPages === true && !isLater) document['next_cursor'] = more;
         if (meant.name === 'eventsPoll') Object.assign(document, { truncated: false, last_seq: 1 });
         if (meant.name === 'eventsPoll' && (args?.after_seq ?? 0) > 0) document['events'] = [];
-        if (searchParams.has('cursor')) return answer(response, 400, { error: 'invalid_request', message });
+        if (isLater && values.hasPages !== true) return answer(response, 400, { error: 'invalid_request', message });
         return answer(response, 200, document);
       });
     }).listen(0, '127.0.0.1');
