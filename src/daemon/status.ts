@@ -3,6 +3,7 @@ import { statfsSync } from 'node:fs';
 import type { AgentRegistry } from '../capabilities/agents/registry.ts';
 import type { Directory } from '../capabilities/directory/directory.ts';
 import { REPUBLISH_INTERVAL_S } from '../capabilities/directory/publishing.ts';
+import type { Entry, EntryUsage } from '../capabilities/entry/entry.ts';
 import type { PendingCounters } from '../capabilities/events/pending-counters.ts';
 import type { TunnelService } from '../capabilities/tunnels/tunnel-service.ts';
 import type { Updater } from '../capabilities/update/updater.ts';
@@ -12,7 +13,7 @@ import type { ConfigService } from '../foundation/config/config-service.ts';
 import { natLabel, RECORD_TTL_S } from '../foundation/domain/directory.ts';
 import type { Exit } from '../foundation/domain/exit.ts';
 import { isRelayed, PATH_KINDS } from '../foundation/domain/tunnels.ts';
-import { type MetricSource, single } from '../foundation/metrics.ts';
+import { type Metric, type MetricSource, single } from '../foundation/metrics.ts';
 import type { RollbackGuard } from '../foundation/store/rollback-guard.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { ConnectionView, PeerTable } from '../network/peers/peer-table.ts';
@@ -54,6 +55,7 @@ export interface StatusDependencies {
   readonly pool: Pick<PeerTable, 'stats' | 'connections'>;
   readonly lanes: Pick<TlsLanes, 'stats'>;
   readonly tunnels: Pick<TunnelService, 'active'>;
+  readonly entry: Pick<Entry, 'usage'>;
   readonly ownAddresses: Pick<OwnAddresses, 'current' | 'known'>;
   readonly reach: Pick<Network['reach'], 'relay'> & {
     readonly lending: Pick<TlsServer, 'addresses' | 'failed' | 'maxClients' | 'usage'>;
@@ -82,6 +84,17 @@ function freeSpace(directory: string): { readonly disk_free_bytes?: number } {
   } catch {
     return {};
   }
+}
+
+function entryMetrics({ connections, accepted, refused, failed, bytes }: EntryUsage): Metric[] {
+  const count = (name: string, help: string, value: number): Metric => single(name, 'counter', help, value);
+  return [
+    single('svcd_public_connections', 'gauge', 'Public connections that this entry passes on.', connections),
+    count('svcd_public_accepted_total', 'Public connections that reached an agent.', accepted),
+    count('svcd_public_refused_total', 'Public connections without a name, a place or a valid hello.', refused),
+    count('svcd_public_failed_total', 'Public connections whose agent was not reached.', failed),
+    count('svcd_public_bytes_total', 'Bytes passed on for public names.', bytes),
+  ];
 }
 
 /** The relays that currently carry connections, without duplicates, as `host:port`. */
@@ -252,6 +265,7 @@ export class StatusReports {
           single('svcd_lent_ports', 'gauge', 'UDP ports that are lent over TLS.', lent.ports),
           single('svcd_lent_bytes_total', 'counter', 'Bytes forwarded through lent ports.', lent.bytes),
           single('svcd_lent_dropped_total', 'counter', 'Datagrams that lent ports dropped.', lent.dropped),
+          ...entryMetrics(this.#deps.entry.usage),
           single('svcd_link_streams', 'gauge', 'Link streams on these connections.', links.streams),
           single('svcd_quic_sent_bytes_total', 'counter', 'Bytes sent to other nodes.', links.bytesSent),
           single('svcd_bulk_lanes', 'gauge', 'Lanes for bulk data.', bulk.lanes),

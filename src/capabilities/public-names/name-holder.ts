@@ -7,7 +7,7 @@ import { equalBytes } from '../../foundation/bytes.ts';
 import { detach } from '../../foundation/detached.ts';
 import { isEntryToken, isPublicName, type PublicNameState } from '../../foundation/domain/public-names.ts';
 import { DueQueue, type NetworkState } from '../../foundation/due-queue.ts';
-import { type ErrorCode, noSuchAgent, SvcError } from '../../foundation/errors.ts';
+import { type ErrorCode, isUnresolved, noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import { type Aid, nativePublicKey, parseAid } from '../../foundation/identity/aid.ts';
 import { memberOf } from '../../foundation/json.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
@@ -35,6 +35,9 @@ const RETRY = { firstMs: 5_000, maxMs: 10 * 60_000, jitter: 0.5 } as const;
 /** Time for a request with its answer, and for the header of a connection, milliseconds. */
 const ASK_TIMEOUT_MS = 20_000;
 const MAX_AT_ONCE = 8;
+/** Attempts to find an entry for a new name, and the pause between them, milliseconds. */
+const FIND_TRIES = 6;
+const FIND_PAUSE_MS = 2_000;
 const INVITATIONS_KEY = 'public_entries';
 /** Stored invitations to entries, the newest first. */
 const MAX_INVITATIONS_KEPT = 16;
@@ -175,7 +178,7 @@ export class NameHolder implements Component {
     if (!isLocal(aid)) throw noSuchAgent(aid);
     if (!isPublicName(name)) throw new SvcError('bad_public_name');
     const kept = this.#invitations().find((one) => one.entry === entry)?.token ?? null;
-    const whole = await this.#ask(aid, entry, { action: 'claim', name, token: token ?? kept }, signal);
+    const whole = await this.#askNew(aid, entry, { action: 'claim', name, token: token ?? kept }, signal);
     const now = clock.now();
     store.put({ name: whole, aid, entry, heldAt: now, seenAt: now, dueAt: now + CONFIRM_MS });
     this.#confirmed.add(whole);
@@ -260,6 +263,20 @@ export class NameHolder implements Component {
     store.put({ name, aid, entry, heldAt: now, seenAt: now, dueAt: now + CONFIRM_MS });
     this.#confirmed.add(name);
     this.#changed();
+  }
+
+  /** As `#ask`. An entry of a network that this node has just joined may publish its address only now. */
+  async #askNew(aid: Aid, entry: Aid, request: NameRequest, signal?: AbortSignal): Promise<string> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#ask(aid, entry, request, signal);
+      } catch (error) {
+        if (!isUnresolved(error) || tries >= FIND_TRIES) throw error;
+        const { promise, resolve } = Promise.withResolvers<void>();
+        this.#deps.clock.after(FIND_PAUSE_MS, resolve);
+        await promise;
+      }
+    }
   }
 
   /** Sends a request to an entry. Returns the whole name. */
