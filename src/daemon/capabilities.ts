@@ -77,7 +77,7 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
     ...push,
     ...buildOrigins(f, agents, calls, tunnels, cards, push, askOwner),
     ...streams,
-    ...buildJoining(f, n, (entry, token) => publicNames.publicNames.invited(entry, token)),
+    ...buildJoining(f, n, agents, directory, (entry, token) => publicNames.publicNames.invited(entry, token)),
     ...publicNames,
     ...buildPublicAddresses(f, n, agents, publicNames, calls, cards),
     ...buildNodeEvents(f, n, agents, { links, access, directory }),

@@ -174,7 +174,7 @@ export async function buildNetwork(foundation: Foundation, machine: Machine = th
   const nodeRequests = new PooledNodeRequests({ pool, clock });
   const joined = new JoinedContacts(config.network, meta);
   const invited = foundation.join === null ? null : otherContacts(foundation.join.contacts, node.key.publicKey);
-  if (invited !== null) joined.add(invited);
+  if (invited !== null) joined.add(invited, foundation.join?.invitation);
   const proveKey = async ({ address, nodeKey }: NodeAt): Promise<boolean> => {
     try {
       (await endpoint.dial(address, nodeKey, { timeoutMs: NODE_DIAL_TIMEOUT_MS })).close();

@@ -30,6 +30,7 @@ import type { OutputOf } from '../operations/operation.ts';
 import { resolveFilesRoot } from './files-root.ts';
 import type { NodeIdentity } from './foundation.ts';
 import type { Network } from './network.ts';
+import { nodeName } from './node-name.ts';
 import { supervisorOf } from './service/managed.ts';
 
 /** Listen addresses by purpose, as `host:port`. */
@@ -115,7 +116,7 @@ export class StatusReports {
   status(): OutputOf<typeof nodeOperations.status> {
     const { node, configuration, directory, records, pool, tunnels, clock, bound, dataDir, updater, missing } =
       this.#deps;
-    const { auto_publish, files_root } = configuration.current;
+    const { auto_publish, files_root, name } = configuration.current;
     const published = directory.summary(node.aid);
     const reach = records.reachability();
     const own = this.#deps.ownAddresses.current();
@@ -128,6 +129,7 @@ export class StatusReports {
     const lost = this.#deps.listenHosts.missing();
     return {
       node_aid: node.aid,
+      name: nodeName(name),
       version: VERSION,
       uptime_s: Math.floor((clock.now() - this.#startedAt) / 1000),
       ...freeSpace(dataDir),

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import { formatAddress, type NodeContact, parseAddress, parseContact } from './address.ts';
 import { equalBytes } from './bytes.ts';
+import { isCalledName } from './called-name.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes } from './cbor.ts';
 import { NETWORK_NAME } from './domain/directory.ts';
 import { MAX_INVITATION_CHARS, MAX_INVITATION_CONTACTS } from './domain/joining.ts';
@@ -33,6 +34,16 @@ export interface Invitation {
   readonly contacts: readonly PinnedContact[];
   /** Permits one agent to hold public names at the inviting node. */
   readonly token?: string | undefined;
+  /** The name that the inviting node gives itself. */
+  readonly name?: string;
+  /** An agent that the inviting user offers as a contact. */
+  readonly agent?: OfferedAgent;
+}
+
+/** An agent with the name that it gives itself; the name is empty if it has none. */
+export interface OfferedAgent {
+  readonly aid: Aid;
+  readonly name: string;
 }
 
 function checkOf(from: Aid, data: Uint8Array): Uint8Array {
@@ -45,11 +56,13 @@ function checkOf(from: Aid, data: Uint8Array): Uint8Array {
     .subarray(0, CHECK_BYTES);
 }
 
-export function formatInvitation({ from, network, contacts, token }: Invitation): string {
+export function formatInvitation({ from, network, contacts, token, name, agent }: Invitation): string {
   const data = encodeCbor({
     c: contacts.map((contact) => [contact.nodeKey, formatAddress(contact)]),
     n: network,
     ...(token === undefined ? {} : { t: token }),
+    ...(name === undefined ? {} : { m: name }),
+    ...(agent === undefined ? {} : { a: [agent.aid, agent.name] }),
   });
   return `svc://${from}/join/${Buffer.concat([checkOf(from, data), data]).toString('base64url')}`;
 }
@@ -77,6 +90,14 @@ function contactOf(value: unknown): PinnedContact | null {
   return formatAddress(address) === place ? { ...address, nodeKey } : null;
 }
 
+/** @throws SvcError `invalid_request`, `bad_aid` */
+function agentOf(value: unknown): OfferedAgent {
+  const [text, name]: unknown[] = Array.isArray(value) && value.length === 2 ? value : [];
+  const aid = typeof text === 'string' ? parseAid(text) : null;
+  if (aid === null || aid !== text || !(name === '' || isCalledName(name))) throw damaged();
+  return { aid, name };
+}
+
 /** @throws SvcError `invalid_request` if the invitation is invalid or truncated */
 export function parseInvitation(text: string): Invitation {
   const [, aid = '', encoded = ''] = text.length <= MAX_INVITATION_CHARS ? (LINE.exec(cleanPastedId(text)) ?? []) : [];
@@ -85,16 +106,22 @@ export function parseInvitation(text: string): Invitation {
   try {
     const from = parseAid(aid);
     const map = equalBytes(check, checkOf(from, data))
-      ? asMap(decodeCbor(data, MAX_INVITATION_CHARS), ['c', 'n'], ['t'])
+      ? asMap(decodeCbor(data, MAX_INVITATION_CHARS), ['c', 'n'], ['t', 'm', 'a'])
       : null;
-    const { c, n: network, t: token } = map ?? {};
+    const { c, n: network, t: token, m: name, a } = map ?? {};
     if (nativePublicKey(from) === null || !Array.isArray(c) || c.length === 0 || c.length > MAX_INVITATION_CONTACTS)
       throw damaged();
+    if (name !== undefined && !isCalledName(name)) throw damaged();
     if (typeof network !== 'string' || !(network === '' || NETWORK_NAME.test(network))) throw damaged();
     if (token !== undefined && !isEntryToken(token)) throw damaged();
     const contacts = c.map(contactOf).filter((contact) => contact !== null);
     if (contacts.length < c.length) throw damaged();
-    return { from, network, contacts, ...(token === undefined ? {} : { token }) };
+    return {
+      ...{ from, network, contacts },
+      ...(token === undefined ? {} : { token }),
+      ...(name === undefined ? {} : { name }),
+      ...(a === undefined ? {} : { agent: agentOf(a) }),
+    };
   } catch (error) {
     throw error instanceof SvcError && error.code === 'invalid_request' ? error : damaged(error);
   }

@@ -1,5 +1,8 @@
 /** The contacts that this node joined with `svc join`, in addition to the configured ones. They survive restarts. */
 import { formatContact, type NodeContact, parseContact } from '../foundation/address.ts';
+import { calledName } from '../foundation/called-name.ts';
+import { nativeAid } from '../foundation/identity/aid.ts';
+import type { Invitation } from '../foundation/invitation.ts';
 import { isObject } from '../foundation/json.ts';
 
 /** Maximum of stored contacts. A new contact replaces the oldest. */
@@ -9,13 +12,15 @@ const KEY = 'joined_contacts';
 /** Storage of the contacts. */
 export interface JoinedStorage {
   get(key: string): unknown;
-  set(key: string, value: readonly { readonly contact: string; readonly network: string }[]): void;
+  set(key: string, value: readonly Joined[]): void;
 }
 
-interface Joined {
+type Joined = {
   readonly contact: string;
   readonly network: string;
-}
+  /** The name that the node gave itself in its invitation. */
+  readonly name?: string;
+};
 
 function isJoined(value: unknown): value is Joined {
   return isObject(value) && typeof value['contact'] === 'string' && typeof value['network'] === 'string';
@@ -46,8 +51,20 @@ export class JoinedContacts {
     return this.current.some((one) => formatContact(one) === formatContact(contact));
   }
 
-  add(contacts: readonly NodeContact[]): void {
-    const added = contacts.map((contact) => ({ contact: formatContact(contact), network: this.#network }));
+  /** The name that the node of a contact gave itself. */
+  nameOf(contact: NodeContact): string | undefined {
+    const wanted = formatContact(contact);
+    const found = this.#all.find((one) => one.network === this.#network && one.contact === wanted);
+    return calledName(found?.name);
+  }
+
+  /** @param invitation that named the contacts */
+  add(contacts: readonly NodeContact[], invitation: Pick<Invitation, 'from' | 'name'> | null = null): void {
+    const { from, name } = invitation ?? {};
+    const added = contacts.map((contact): Joined => {
+      const isInviting = name !== undefined && contact.nodeKey !== undefined && nativeAid(contact.nodeKey) === from;
+      return { contact: formatContact(contact), network: this.#network, ...(isInviting ? { name } : {}) };
+    });
     this.#memory.set(KEY, [...this.#without(contacts), ...added].slice(-MAX_JOINED));
   }
 

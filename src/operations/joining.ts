@@ -4,7 +4,7 @@ import { INVITATION_REACHES, MAX_INVITATION_CHARS, MEETING_STATES } from '../fou
 import { MAX_PORT } from '../foundation/domain/tunnels.ts';
 import { declare } from './declare.ts';
 import { NextCursor, PageQuery } from './paging.ts';
-import { closed, oneOf } from './schemas.ts';
+import { AidText, closed, oneOf } from './schemas.ts';
 
 const COMMON = { tag: 'Node' };
 const NETWORK = Type.String({ description: 'Name of the network. Empty for the default network.' });
@@ -14,9 +14,14 @@ export const joiningOperations = declare(COMMON, {
   invite: {
     summary: 'Creates an invitation: a line that lets another node join this network.',
     route: 'GET /node/invitation',
+    query: closed({
+      agent: Type.Optional({ ...AidText, description: 'A local agent to offer to the new node as a contact.' }),
+    }),
+    errors: ['not_found'],
     output: Type.Object({
       invitation: Type.String({ description: '`svc://<node aid>/join/<data>`' }),
       network: NETWORK,
+      name: Type.String({ description: 'The name of this node in the invitation. Empty: none.' }),
       contacts: Type.Array(Type.String(CONTACT), { description: 'Nodes in the invitation, with their addresses.' }),
       reach: oneOf(INVITATION_REACHES, {
         description:
@@ -45,6 +50,13 @@ export const joiningOperations = declare(COMMON, {
       by: Type.String({ ...CONTACT, description: 'The first node that answered.' }),
       dht_peers: Type.Integer({ minimum: 0 }),
       network_ready: Type.Boolean(),
+      name: Type.Optional(Type.String({ description: 'The inviting node calls itself so.' })),
+      agent: Type.Optional(
+        Type.Object(
+          { aid: AidText, name: Type.String({ description: 'It calls itself so. Empty: it has no name.' }) },
+          { description: 'An agent that the inviting user offers as a contact.' },
+        ),
+      ),
     }),
     errors: ['self', 'wrong_state', 'connect_failed'],
   },
@@ -57,6 +69,7 @@ export const joiningOperations = declare(COMMON, {
       contacts: Type.Array(
         Type.Object({
           contact: Type.String(CONTACT),
+          name: Type.Optional(Type.String({ description: 'The node calls itself so in its invitation.' })),
           joined: Type.Boolean({
             description: 'Added with `POST /node/join`. Other contacts come from the configuration.',
           }),

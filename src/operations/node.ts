@@ -44,6 +44,7 @@ export const ExitView = Type.Object(
 
 export const NodeStatus = Type.Object({
   node_aid: AidText,
+  name: Type.String({ description: 'The name that this node gives itself. Empty: none.' }),
   version: Type.String(),
   uptime_s: Type.Integer({ minimum: 0 }),
   disk_free_bytes: Type.Optional(

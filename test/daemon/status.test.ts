@@ -52,7 +52,7 @@ function setUp(more: Partial<StatusDependencies> = {}) {
   const key = testKeys(1);
   const configuration = new ConfigService({
     file: '/nonexistent/config.toml',
-    environment: { SVCD_FILES_ROOT: '/srv/files', SVCD_AUTO_PUBLISH: 'false' },
+    environment: { SVCD_FILES_ROOT: '/srv/files', SVCD_AUTO_PUBLISH: 'false', SVCD_NAME: 'laptop' },
     flags: {},
     otherVariables: [],
   });
@@ -146,6 +146,7 @@ test('the status combines the state of all parts in its documented form', () => 
   assert.ok(Compile(nodeOperations.status.output).Check(JSON.parse(JSON.stringify(status))));
   assert.deepEqual(status, {
     node_aid: NODE,
+    name: 'laptop',
     version: VERSION,
     uptime_s: 61,
     auto_publish: false,

@@ -29,6 +29,15 @@ test('an invitation is one line that reads back', () => {
   assert.deepEqual(parseJoinTarget(' node.example\n'), { contacts, invitation: null });
 });
 
+test('the names in an invitation have one spelling', () => {
+  const named = { ...INVITATION, name: 'Dora', agent: { aid: from, name: '' } };
+  assert.deepEqual(parseInvitation(formatInvitation(named)), named);
+  for (const name of ['', ' Dora', 'a\nb', 'x'.repeat(65), 'D\u043era', 'aid1abc', 'a\u202eb'])
+    assert.throws(() => parseInvitation(formatInvitation({ ...INVITATION, name })), isDamaged, JSON.stringify(name));
+  const agent = { aid: from, name: 'a\nb' };
+  assert.throws(() => parseInvitation(formatInvitation({ ...INVITATION, agent })), isDamaged);
+});
+
 test('the longest invitation is not too long', () => {
   const host = `${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(61)}`;
   const contacts = Array.from({ length: MAX_INVITATION_CONTACTS }, () => ({ host, port: 65_535, nodeKey: publicKey }));

@@ -25,7 +25,7 @@ test('contacts are listed in pages', async () => {
   const contacts = ['c.example.org:4121', 'a.example.org:4121', 'b.example.org:4121'].map((text, i) => {
     const contact = parseContact(text);
     assert.ok(contact !== null);
-    return { contact, hasAnswered: true, isJoined: i === 1, state: 'met' as const, addresses: [] };
+    return { contact, name: undefined, hasAnswered: true, isJoined: i === 1, state: 'met' as const, addresses: [] };
   });
   const run = operationRunner(
     joiningOperations,

@@ -97,7 +97,7 @@ async function joiningCommands(step: Step, { here, there }: WalkWorld): Promise<
     text: /joined the network through /,
     quiet: ADDRESS,
   });
-  await step(here, ['contacts'], { schema: d.contacts.output, text: /^CONTACT +FROM +LAST RESULT/, quiet: SOME });
+  await step(here, ['contacts'], { schema: d.contacts.output, text: /^CONTACT +NAME +FROM +LAST RESULT/, quiet: SOME });
   await step(here, ['contacts', 'rm', there.dhtAddress], {
     schema: Ok,
     text: /^Deleted the contact/,

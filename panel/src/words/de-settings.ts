@@ -24,6 +24,7 @@ export const deSettings = {
   'setting.mdns': 'Andere Knoten in diesem LAN über Multicast-DNS finden.',
   'setting.min_observed_peers':
     'Anzahl verschiedener Peers, die dieselbe Adresse dieses Knotens melden müssen, bevor er sie verwendet.',
+  'setting.name': 'Name dieses Knotens, den einladende und eingeladene Knoten sehen. Leer: der Name des Rechners.',
   'setting.network': 'Name eines privaten Netzes. Knoten anderer Netze werden ignoriert. Leer: das Standardnetz.',
   'setting.open_browser': 'Das Panel in einem Browser öffnen, wenn der Daemon auf einem Desktop startet.',
   'setting.otlp_endpoint':

@@ -23,6 +23,7 @@ export const esSettings = {
   'setting.mdns': 'Buscar otros nodos de esta LAN por DNS multicast.',
   'setting.min_observed_peers':
     'Número de pares distintos que deben informar de la misma dirección de este nodo antes de usarla.',
+  'setting.name': 'Nombre de este nodo, que ven los nodos que invitan y los invitados. Vacío: el nombre de la máquina.',
   'setting.network': 'Nombre de una red privada. Se ignoran los nodos de otras redes. Vacío: la red predeterminada.',
   'setting.open_browser': 'Abrir el panel en un navegador cuando el daemon se inicia en un escritorio.',
   'setting.otlp_endpoint':

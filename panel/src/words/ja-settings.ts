@@ -20,6 +20,7 @@ export const jaSettings = {
   'setting.log_level': 'ログに出す最低のレベル。',
   'setting.mdns': 'マルチキャスト DNS でこの LAN の他のノードを探します。',
   'setting.min_observed_peers': 'このノードのアドレスを使うまでに、同じアドレスを報告する必要があるピアの数。',
+  'setting.name': 'このノードの名前。招待する側と招待される側のノードに表示されます。空欄：コンピューターの名前。',
   'setting.network':
     'プライベートネットワークの名前。他のネットワークのノードは無視します。空欄：デフォルトのネットワーク。',
   'setting.open_browser': 'デスクトップでデーモンが起動したとき、パネルをブラウザーで開きます。',

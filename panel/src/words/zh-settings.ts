@@ -19,6 +19,7 @@ export const zhSettings = {
   'setting.log_level': '要记录的最低日志级别。',
   'setting.mdns': '通过组播 DNS 查找本局域网中的其他节点。',
   'setting.min_observed_peers': '使用本节点的某个地址之前，必须报告该地址的不同对等节点数。',
+  'setting.name': '本节点的名称，邀请方和受邀节点可以看到。留空：计算机的名称。',
   'setting.network': '私有网络的名称。忽略其他网络的节点。留空：默认网络。',
   'setting.open_browser': '守护进程在桌面环境启动时，在浏览器中打开面板。',
   'setting.otlp_endpoint':

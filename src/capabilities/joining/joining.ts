@@ -8,15 +8,17 @@ import {
   type NodeContact,
   parseContact,
 } from '../../foundation/address.ts';
+import { calledName } from '../../foundation/called-name.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import type { ExitState } from '../../foundation/domain/exit.ts';
 import { type InvitationReach, MAX_INVITATION_CONTACTS, type MeetingState } from '../../foundation/domain/joining.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import { type Aid, nativePublicKey } from '../../foundation/identity/aid.ts';
 import {
   formatInvitation,
   type Invitation,
   type JoinTarget,
+  type OfferedAgent,
   otherContacts,
   type PinnedContact,
   parseJoinTarget,
@@ -73,6 +75,10 @@ interface JoiningDependencies {
   readonly facts: () => Pick<NodeFacts, 'known' | 'mapped'>;
   /** Receives the token of an invitation to an entry, after this node has joined. */
   readonly onEntry: (entry: Aid, token: string) => void;
+  /** The name that this node gives itself; empty if it has none. */
+  readonly name: () => string;
+  /** The name of a local agent; undefined if it is not here. */
+  readonly agentName: (aid: Aid) => string | undefined;
   /** The helpers of this node, with their record network addresses. */
   readonly helpers: () => readonly PinnedContact[];
 }
@@ -80,6 +86,8 @@ interface JoiningDependencies {
 interface OwnInvitation {
   readonly invitation: string;
   readonly network: string;
+  /** Empty if the node has no name. */
+  readonly name: string;
   readonly contacts: readonly NodeContact[];
   readonly reach: InvitationReach;
   readonly tlsPorts: readonly number[];
@@ -91,6 +99,10 @@ interface JoinedNetwork {
   readonly by: NodeContact;
   readonly peers: number;
   readonly ready: boolean;
+  /** The name that the inviting node gives itself. */
+  readonly name?: string | undefined;
+  /** An agent that the inviting user offers. */
+  readonly agent?: OfferedAgent | undefined;
 }
 
 /** Explanation for a contact that was not reached. */
@@ -120,11 +132,14 @@ export class Joining {
 
   /**
    * Creates the line with which another node joins this network.
-   * @param token permits one agent to hold public names here
+   * @param more a token that permits one agent to hold public names here, and a local agent to offer as a contact
+   * @throws SvcError `not_found`
    */
-  async invite(token?: string): Promise<OwnInvitation> {
+  async invite(more: { readonly token?: string; readonly agent?: Aid } = {}): Promise<OwnInvitation> {
     const { nodeAid: from, network } = this.#options;
     const { records, facts, tlsPorts } = this.#deps;
+    const name = this.#deps.name();
+    const agent = more.agent === undefined ? {} : { agent: this.#offered(more.agent) };
     const { inRoutingTables } = records.reachability();
     const { contacts, reach } = contactsForInvitation({
       ...facts(),
@@ -134,12 +149,23 @@ export class Joining {
       others: await this.#others(),
     });
     return {
-      invitation: formatInvitation({ from, network, contacts, token }),
+      invitation: formatInvitation({
+        ...{ from, network, contacts, token: more.token },
+        ...(name === '' ? {} : { name }),
+        ...agent,
+      }),
       network,
+      name,
       contacts,
       reach,
       tlsPorts: tlsPorts(),
     };
+  }
+
+  #offered(aid: Aid): OfferedAgent {
+    const name = this.#deps.agentName(aid);
+    if (name === undefined) throw noSuchAgent(aid);
+    return { aid, name: calledName(name) ?? '' };
   }
 
   get #nodeKey(): Uint8Array {
@@ -168,10 +194,11 @@ export class Joining {
     const end = this.#deps.exit.through(contacts);
     const by = await this.#firstResponding(contacts).finally(end);
     for (const contact of contacts) records.listContact(contact);
-    joined.add(contacts);
+    joined.add(contacts, invitation);
     if (invitation?.token !== undefined) this.#deps.onEntry(invitation.from, invitation.token);
     const { peers, ready } = await this.#ready();
-    return { network: this.#options.network, by, peers, ready };
+    const { name, agent } = invitation ?? {};
+    return { network: this.#options.network, by, peers, ready, name, agent };
   }
 
   #targetOf(text: string): JoinTarget {
@@ -264,9 +291,11 @@ export class Joining {
   }
 
   /** The bootstrap nodes, each with whether it was joined or is configured. */
-  contacts(): readonly (ContactView & { readonly isJoined: boolean })[] {
+  contacts(): readonly (ContactView & { readonly isJoined: boolean; readonly name: string | undefined })[] {
     const { records, joined } = this.#deps;
-    return records.contacts().map((view) => ({ ...view, isJoined: joined.has(view.contact) }));
+    return records
+      .contacts()
+      .map((view) => ({ ...view, isJoined: joined.has(view.contact), name: joined.nameOf(view.contact) }));
   }
 
   /**

@@ -18,6 +18,7 @@ import { NoteStore } from '../../foundation/store/notes.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
 import type { Foundation } from '../foundation.ts';
 import type { Network } from '../network.ts';
+import { nodeName } from '../node-name.ts';
 import type { Access } from './access.ts';
 import type { Agents } from './agents.ts';
 import type { DirectoryParts } from './directory.ts';
@@ -25,8 +26,10 @@ import type { DirectoryParts } from './directory.ts';
 // Invitations to this network, and joining other networks.
 
 export function buildJoining(
-  { clock, config, node }: Foundation,
+  { clock, config, configuration, node }: Foundation,
   n: Network,
+  { registry }: Agents,
+  { directory }: DirectoryParts,
   onEntry: (entry: Aid, token: string) => void,
 ) {
   const { records, joined, ownAddresses, portMapper, reach, outages } = n;
@@ -43,6 +46,8 @@ export function buildJoining(
           .ports.filter(({ internalPort }) => internalPort === records.address.port)
           .map(({ external }) => external),
       }),
+      name: () => nodeName(configuration.current.name),
+      agentName: (aid) => (registry.identity(aid) !== null ? directory.summary(aid).name : undefined),
       tlsPorts: reach.tlsPorts,
       exit: {
         state: () => reach.fallback.status().state,

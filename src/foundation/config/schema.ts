@@ -2,6 +2,7 @@
 
 import { type Static, Type } from 'typebox';
 import { DEFAULT_API_ADDR, DEFAULT_DHT_PORT } from '../address.ts';
+import { MAX_CALLED_CHARS } from '../called-name.ts';
 import { MAX_PUBLIC_NAME_CHARS } from '../domain/public-names.ts';
 import { LOG_FORMATS, LOG_LEVELS } from '../log.ts';
 import { MAX_PERCENT } from '../traces/trace-context.ts';
@@ -67,6 +68,11 @@ const TurnServerSchema = Type.Object(
 
 export const ConfigSchema = Type.Object(
   {
+    name: text(
+      'Name of this node, which invited and inviting nodes see. Empty: the name of the machine.',
+      '',
+      MAX_CALLED_CHARS,
+    ),
     listen_addr: text('UDP address of the DHT, `host:port` or `:port`.', `:${DEFAULT_DHT_PORT}`),
     quic_listen_addr: text('UDP address of QUIC. Empty: the next port after `listen_addr`.'),
     bootstrap: Type.Array(Type.String({ maxLength: MAX_TEXT_LENGTH }), {
@@ -204,6 +210,7 @@ export const CONFIG_KEYS = Object.keys(ConfigSchema.properties) as readonly Conf
 
 /** Keys that apply without a restart. */
 export const LIVE_KEYS: ReadonlySet<ConfigKey> = new Set<ConfigKey>([
+  'name',
   'api_token',
   'log_level',
   'log_format',
@@ -220,6 +227,7 @@ export const NO_FILES_ROOT = 'none';
  * or by a route for local programs.
  */
 export const PATCHABLE_KEYS: ReadonlySet<ConfigKey> = new Set<ConfigKey>([
+  'name',
   'listen_addr',
   'quic_listen_addr',
   'bootstrap',

@@ -55,6 +55,6 @@ export function entryHandlers(deps: EntryHandlerDependencies): Handlers<typeof e
       entryNames.remove(name);
       return ok;
     },
-    entryInvite: async () => invitationView(await joining.invite(entryNames.invite())),
+    entryInvite: async () => invitationView(await joining.invite({ token: entryNames.invite() })),
   };
 }

@@ -7,7 +7,7 @@ import type { MeetingState } from '../../../src/foundation/domain/joining.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
-import { formatInvitation, type PinnedContact } from '../../../src/foundation/invitation.ts';
+import { formatInvitation, type PinnedContact, parseInvitation } from '../../../src/foundation/invitation.ts';
 import { JoinedContacts } from '../../../src/network/joined-contacts.ts';
 import type { OwnAddress } from '../../../src/network/reachability/own-addresses.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -51,6 +51,8 @@ function setUp({ network = '', peers = 1, helpers = [] as PinnedContact[] } = {}
       joined: new JoinedContacts(network, memory),
       facts: () => ({ known: [], mapped: [] }),
       helpers: () => helpers,
+      name: () => 'Dora',
+      agentName: (aid) => (aid === OWN_AID ? 'helper' : undefined),
       tlsPorts: () => [443, 4121],
       onEntry: (entry, token) => entries.push([entry, token]),
       exit: {
@@ -90,6 +92,29 @@ function setUp({ network = '', peers = 1, helpers = [] as PinnedContact[] } = {}
 function invitation(network: string, contacts: readonly PinnedContact[], from = nativeAid(THEIR_KEY)): string {
   return formatInvitation({ from, network, contacts });
 }
+
+test('an invitation carries the name of the node and an offered agent, and the joining node keeps the name', async () => {
+  const { joining, answer, memory } = setUp();
+  const { invitation: line, name } = await setUp().joining.invite({ agent: OWN_AID });
+  assert.equal(name, 'Dora');
+  const read = parseInvitation(line);
+  assert.deepEqual([read.name, read.agent], ['Dora', { aid: OWN_AID, name: 'helper' }]);
+  assert.equal(parseInvitation((await setUp().joining.invite()).invitation).agent, undefined);
+  await assert.rejects(setUp().joining.invite({ agent: nativeAid(THEIR_KEY) }), { code: 'not_found' });
+  const from = nativeAid(THEIR_KEY);
+  const agent = { aid: from, name: 'home' };
+  answer(THERE, 'met');
+  const done = await joining.join(
+    formatInvitation({ from, network: '', contacts: [THERE, HELPER], name: 'Dora', agent }),
+  );
+  assert.deepEqual([done.name, done.agent], ['Dora', agent]);
+  const kept = new JoinedContacts('', memory);
+  assert.deepEqual([kept.nameOf(THERE), kept.nameOf(HELPER)], ['Dora', undefined], 'only the inviting node has it');
+  assert.deepEqual(
+    joining.contacts().map((one) => one.name),
+    ['Dora', undefined],
+  );
+});
 
 test('the node joins through the first node that responds, and stores all nodes of the invitation', async () => {
   const { joining, answer, kept, listed } = setUp();

@@ -27,6 +27,7 @@ test('live keys can be patched, files_root has its own route, and keys that wide
     'files_root',
     'log_format',
     'log_level',
+    'name',
   ]);
   for (const key of LIVE_KEYS) assert.ok(PATCHABLE_KEYS.has(key) || key === 'files_root', key);
   assert.deepEqual(CONFIG_KEYS.filter((key) => !PATCHABLE_KEYS.has(key)).sort(), [

@@ -267,6 +267,9 @@ test('has exactly the events of the contract and known additions', () => {
   assert.deepEqual(sorted([opening, ...EVENT_TYPES]), sorted([...surface.events, ...ADDED_EVENTS]));
 });
 
-test('"config set" changes exactly the keys of the contract', () => {
-  assert.deepEqual(sorted(PATCHABLE_KEYS), sorted(surface.patchable_config));
+/** Configuration keys that the contract does not name. */
+const ADDED_KEYS = ['name'];
+
+test('"config set" changes exactly the keys of the contract and known additions', () => {
+  assert.deepEqual(sorted(PATCHABLE_KEYS), sorted([...surface.patchable_config, ...ADDED_KEYS]));
 });

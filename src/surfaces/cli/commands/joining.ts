@@ -1,12 +1,14 @@
 /** `svc invite`, `svc join`, `svc contacts`: join a network. */
 
 import { HTTPS_PORT } from '../../../foundation/address.ts';
+import { callsItself } from '../../../foundation/called-name.ts';
 import { pluralize } from '../../../foundation/display-text.ts';
 import type { InvitationReach, MeetingState } from '../../../foundation/domain/joining.ts';
+import { SvcError } from '../../../foundation/errors.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { nextPageHint, PAGE_OPTIONS } from '../options.ts';
-import { formatTable } from '../text.ts';
+import { namedAgent, nextPageHint, PAGE_OPTIONS } from '../options.ts';
+import { commandWord, formatTable } from '../text.ts';
 
 /** The reach of an invitation, with advice if it is limited. */
 const REACH: Readonly<Record<InvitationReach, string>> = {
@@ -43,29 +45,43 @@ function httpsRemark(reach: InvitationReach, ports: readonly number[]): string[]
 
 export function joiningCommands(svc: CommandGroup): void {
   svc.run('invite', 'print an invitation for another machine', {
-    examples: ['svc invite', 'svc invite --public', "svc join 'svc://aid1…/join/…'   # on the other machine"],
-    options: { '--public': 'also permit one agent there to hold public names at this entry' },
-    run: ({ client }, { public: isPublic }): Promise<AnswerOf<'invite'>> =>
-      isPublic === true ? client.entryInvite() : client.invite(),
+    examples: [
+      'svc invite',
+      'svc invite --public',
+      "svc join 'svc://aid1…/join/…'   # on the other machine",
+      'svc invite --as home   # also offers this agent as a contact',
+    ],
+    options: {
+      '--public': 'also permit one agent there to hold public names at this entry',
+      '--aid <aid>': namedAgent('an agent to offer as a contact'),
+    },
+    run: async ({ client }, { public: isPublic, aid: agent }): Promise<AnswerOf<'invite'>> => {
+      if (isPublic !== true) return client.invite(agent === undefined ? {} : { agent });
+      if (agent === undefined) return client.entryInvite();
+      throw new SvcError('invalid_request', { message: 'Choose --as or --public.' });
+    },
     text: ({ invitation }) => invitation,
     quiet: ({ invitation }) => invitation,
-    remark: ({ reach, contacts, network, tls_ports }) =>
+    remark: ({ reach, contacts, network, tls_ports, name }) =>
       [
         `On the other machine, run: svc join '<this line>'`,
         REACH[reach],
         ...httpsRemark(reach, tls_ports),
-        `The line reveals the key of this node, ${network === '' ? '' : `the network name "${network}", `}and these addresses: ${contacts.map((contact) => contact.split('@').at(-1)).join(', ')}.`,
+        `The line reveals the key of this node, ${name === '' ? '' : `its name "${name}" (svc config set name), `}${network === '' ? '' : `the network name "${network}", `}and these addresses: ${contacts.map((contact) => contact.split('@').at(-1)).join(', ')}.`,
       ].join('\n'),
   });
   const join = 'join another machine\'s network with the invitation from "svc invite", or with its address';
   svc.call('join', 'join <to>', join, {
     examples: ["svc join 'svc://aid1…/join/…'", 'svc join node.example.org', 'svc join aid1…@203.0.113.7:4121'],
     progress: 'Joining',
-    text: ({ network, by, dht_peers, network_ready }) =>
+    text: ({ network, by, dht_peers, network_ready, name }) =>
       network_ready
-        ? `This node joined ${networkText(network)} through ${by}: ${pluralize(dht_peers, 'peer')}.`
+        ? `${name === undefined ? `This node joined ${networkText(network)}` : `You joined the network of ${name}`} through ${by}: ${pluralize(dht_peers, 'peer')}.`
         : `${by} responds and is stored as a contact. Joining ${networkText(network)} continues; see "svc status".`,
     quiet: 'by',
+    remark: ({ agent }) =>
+      agent !== undefined &&
+      `The invitation offers an agent that ${callsItself(agent.name || 'nothing')}. Save it: svc alias add ${commandWord(agent.name || 'friend')} ${agent.aid}`,
   });
   const contacts = svc.group(
     'contacts',
@@ -78,9 +94,10 @@ export function joiningCommands(svc: CommandGroup): void {
       watch: true,
       text: (answer) =>
         formatTable(
-          ['CONTACT', 'FROM', 'LAST RESULT'],
-          answer.contacts.map(({ contact, joined, state }) => [
+          ['CONTACT', 'NAME', 'FROM', 'LAST RESULT'],
+          answer.contacts.map(({ contact, joined, state, name }) => [
             contact,
+            name === undefined ? '' : callsItself(name),
             joined ? 'svc join' : 'bootstrap',
             STATES[state],
           ]),

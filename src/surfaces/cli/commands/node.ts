@@ -149,6 +149,7 @@ function statusText(glance: StatusData, names: Names, now: number): WrappedText 
     problems: problems(glance, names, now),
     pending: waiting(s, names),
     node: s.node_aid,
+    name: s.name,
     version: `${s.version}, up ${uptime(s.uptime_s)}`,
     agents: agentsText(glance, names),
     network: s.network_ready ? `ready, ${networkText(s.dht_peers, s.dht_clients)}` : 'not ready',
