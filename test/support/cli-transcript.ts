@@ -62,13 +62,15 @@ function example(variant: number): Values {
   };
 }
 
-/** One line for each option of a command. */
+/** One line for each option of a command, and another one without a text if the command can clear it. */
 function optionLines(command: Command, line: readonly string[]): string[][] {
   return command.options
     .filter(({ long }) => long !== null && long !== undefined && !SKIPPED_OPTIONS.test(long))
-    .map(({ long, required, optional, argChoices, flags }) => {
-      const usual = OPTION_VALUES.find(([pattern]) => pattern.test(flags))?.[1] ?? 'x';
-      return [...line, long ?? '', ...(required || optional ? [argChoices?.[0] ?? usual] : [])];
+    .flatMap(({ long, required, optional, argChoices, flags }) => {
+      const usual = argChoices?.[0] ?? OPTION_VALUES.find(([pattern]) => pattern.test(flags))?.[1] ?? 'x';
+      if (!required && !optional) return [[...line, long ?? '']];
+      const values = /^(?:set|update)$/.test(command.name()) ? [usual, ''] : [usual];
+      return values.map((value) => [...line, long ?? '', value]);
     });
 }
 
@@ -127,7 +129,7 @@ export async function transcript(t: TestContext, directory: string): Promise<Map
   const seen = new Set<string>();
   for (const [index, { line, variant, isSent }] of jobs.entries()) {
     const text = outcomes.get(index) ?? '';
-    const command = masked(`svc ${line.join(' ')}`);
+    const command = masked(`svc ${line.map((word) => word || "''").join(' ')}`);
     const kind = `${command} ${isSent} ${text.replaceAll(/aid1\w+/g, '').replaceAll(/\d+/g, '')}`;
     if (!seen.has(kind)) shown.set(`${command} ${isSent ? '(sent)' : `(${variant})`}`, text);
     seen.add(kind);
