@@ -6,6 +6,7 @@ import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { CONFIG_FILE, homeDirectory } from '../foundation/data-dir/paths.ts';
 import { namedDataDir } from '../foundation/environment.ts';
 import { EXIT, SvcError } from '../foundation/errors.ts';
+import { parseAid } from '../foundation/identity/aid.ts';
 import { parseJoinTarget } from '../foundation/invitation.ts';
 import { ownScript } from '../foundation/package-file.ts';
 import { MCP_PROFILES, PROFILES_PATTERN } from '../operations/mcp.ts';
@@ -44,7 +45,11 @@ export interface DaemonArguments {
   /** An invitation, or the address of a node, to join through. */
   readonly join?: string;
   /** Serve MCP on stdin and stdout with the tools of these profiles. */
-  readonly mcpStdio?: { readonly profiles: string | undefined; readonly isChannel?: boolean | undefined };
+  readonly mcpStdio?: {
+    readonly profiles: string | undefined;
+    readonly isChannel?: boolean | undefined;
+    readonly permissions?: string | undefined;
+  };
   /** A user reads the output: a few lines replace the log. */
   readonly onTerminal?: true;
   /** Run the daemon in a child process and replace it by newer releases, as a system service does. */
@@ -63,6 +68,7 @@ interface Options {
   readonly mcpStdio?: boolean;
   readonly mcpProfile?: string;
   readonly mcpChannel?: boolean;
+  readonly mcpPermissions?: string;
 }
 
 const EXAMPLES = `
@@ -108,6 +114,11 @@ export function daemonProgram(
     .option(
       '--mcp-channel',
       'with --mcp-stdio, pass on what arrives to the session, as a channel of Claude Code (preview)',
+    )
+    .option(
+      '--mcp-permissions <aid>',
+      'with --mcp-channel, ask this agent by chat for permissions of the session',
+      readAid,
     )
     .option('--no-open-browser', 'do not open the web panel at startup')
     .version(version, '-V, --version')
@@ -210,6 +221,14 @@ function givenOptions({ config, listen, apiAddr, fallbackHost, bootstrap, join }
   return Object.entries(given).flatMap(([option, value]) => (value === undefined ? [] : [option, value]));
 }
 
+function readAid(text: string): string {
+  try {
+    return parseAid(text);
+  } catch {
+    throw new InvalidArgumentError('Give the AID of your other agent.');
+  }
+}
+
 function readProfiles(text: string): string {
   if (new RegExp(PROFILES_PATTERN).test(text)) return text;
   throw new InvalidArgumentError(`Choose from ${MCP_PROFILES.join(', ')}.`);
@@ -256,6 +275,14 @@ function readOptions(options: Options, defaultDataDir: () => string): DaemonArgu
       open_browser: openBrowser ? undefined : 'false',
     },
     ...(join === undefined ? {} : { join }),
-    ...(options.mcpStdio === true ? { mcpStdio: { profiles: options.mcpProfile, isChannel: options.mcpChannel } } : {}),
+    ...(options.mcpStdio === true
+      ? {
+          mcpStdio: {
+            profiles: options.mcpProfile,
+            isChannel: options.mcpChannel,
+            permissions: options.mcpPermissions,
+          },
+        }
+      : {}),
   };
 }

@@ -16,6 +16,7 @@ import {
   type Machine,
   MCP_CLIENTS,
   type McpClientName,
+  PERMISSIONS_ABOUT,
   removedEntry,
   removeServer,
   serverIn,
@@ -67,13 +68,16 @@ export interface McpCommandDependencies {
 interface EntryOptions {
   readonly hub?: boolean;
   readonly channel?: boolean;
+  readonly permissions?: string;
   readonly dryRun?: boolean;
   readonly name?: string;
 }
 
 /** The entry of svcd itself, or of the hub. */
 function entryOf(client: McpClientName, options: EntryOptions, { launch, hubLaunch }: McpCommandDependencies) {
-  return options.hub === true ? hubEntry(client, hubLaunch()) : svcdEntry(client, launch(), options.channel);
+  return options.hub === true
+    ? hubEntry(client, hubLaunch())
+    : svcdEntry(client, launch(), options.channel, options.permissions);
 }
 
 /** Adds svcd to the configuration of a client, and keeps its other entries. */
@@ -96,6 +100,7 @@ function remove(
 const HUB_OPTION = ['--hub', 'the tools of other agents, behind three tools, instead of the tools of svcd'] as const;
 
 const CHANNEL_OPTION = ['--channel', CHANNEL_ABOUT] as const;
+const PERMISSIONS_OPTION = ['--permissions <aid>', PERMISSIONS_ABOUT] as const;
 
 /** The command with its subcommands. */
 export function mcpCommand(dependencies: McpCommandDependencies): Command {
@@ -111,6 +116,7 @@ export function mcpCommand(dependencies: McpCommandDependencies): Command {
         .addArgument(new Argument('[client]', 'client name').choices(names).default('claude-desktop'))
         .option(...HUB_OPTION)
         .option(...CHANNEL_OPTION)
+        .option(...PERMISSIONS_OPTION)
         .action((client: string, options: EntryOptions) => {
           if (isMcpClient(client)) print(withServer(client, '', entryOf(client, options, dependencies)));
         }),
@@ -122,6 +128,7 @@ export function mcpCommand(dependencies: McpCommandDependencies): Command {
         .addArgument(new Argument('<client>', 'client name').choices(names))
         .option(...HUB_OPTION)
         .option(...CHANNEL_OPTION)
+        .option(...PERMISSIONS_OPTION)
         .option('--dry-run', 'show the changes without writing them')
         .action((client: string, options: EntryOptions) => add(client, options, dependencies)),
     )

@@ -149,17 +149,17 @@ function serveLink(
   streams: StdioStreams,
 ): StdioSession {
   const { dataDir, configFile } = args;
-  const { profiles, isChannel } = args.mcpStdio ?? {};
+  const { profiles, isChannel, permissions } = args.mcpStdio ?? {};
   const options = { dataDir, configFile, token, profiles };
   if (api !== null) {
     process.stderr.write(`svcd: tools of the svcd that runs at ${api}, which uses another data directory\n`);
     const link = new DaemonLink({ ...options, api }, { clock: systemClock });
-    return serveProxy({ version: VERSION, isChannel }, { ...streams, link, clock: systemClock });
+    return serveProxy({ version: VERSION, isChannel, permissions }, { ...streams, link, clock: systemClock });
   }
   const onNodeGone = (pid: number): void => own.succeed(pid, () => link.watch());
   const link = new DaemonLink(options, { clock: systemClock, onNodeGone });
   link.watch();
-  return serveProxy({ version: VERSION, isChannel }, { ...streams, link, clock: systemClock });
+  return serveProxy({ version: VERSION, isChannel, permissions }, { ...streams, link, clock: systemClock });
 }
 
 /** Serves until the client disconnects or the process receives a stop signal. */

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { mcpCommand } from '../../src/daemon/mcp-command.ts';
 import { isMcpClient, type Machine, MCP_CLIENTS, serverIn } from '../../src/surfaces/mcp-hosts/hosts.ts';
+import { newIdentity } from '../support/identities.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const LAUNCH = { command: '/usr/bin/node', args: ['/opt/svcd', '--mcp-stdio'] };
@@ -42,6 +43,24 @@ test('add creates the file, and changes nothing the second time', async (t) => {
     assert.match(await run('add', name), /already has it/);
     assert.equal(readFileSync(client.file(machine), 'utf8'), text);
   }
+});
+
+test('--channel passes items on to sessions of Claude Code, and names the command that starts one', async (t) => {
+  const { run, machine } = setUp(t);
+  const { aid } = newIdentity();
+  assert.match(
+    await run('add', '--channel', '--permissions', aid, 'claude-code'),
+    /claude --dangerously-load-development-channels server:svcd\n$/,
+  );
+  const entry = (): { args: string[] } => {
+    const { mcpServers } = JSON.parse(readFileSync(MCP_CLIENTS['claude-code'].file(machine), 'utf8'));
+    return mcpServers.svcd;
+  };
+  assert.deepEqual(entry().args, [...LAUNCH.args, '--mcp-channel', '--mcp-permissions', aid]);
+  // Without the option the entry is replaced.
+  await run('add', 'claude-code');
+  assert.deepEqual(entry().args, LAUNCH.args);
+  await assert.rejects(run('add', '--channel', 'cursor'), /Only claude-code has channels/);
 });
 
 test('--hub adds the hub next to svcd', async (t) => {

@@ -192,6 +192,8 @@ export function isMcpClient(name: string): name is McpClientName {
 /** Help for `--channel`. */
 export const CHANNEL_ABOUT = 'pass on notes, chat and mentions to running sessions (Claude Code, preview)';
 
+export const PERMISSIONS_ABOUT = 'with --channel: relay permission prompts to the chat with this agent of yours';
+
 /** A server in the configuration of a client. */
 export interface ServerEntry {
   /** Its name there. An entry with this name is replaced. */
@@ -205,16 +207,23 @@ export interface ServerEntry {
 
 /**
  * The entry for svcd itself.
- * @param isChannel sessions get what arrives, see docs/mcp.md
+ * @param isChannel sessions get the items that arrive, see docs/mcp.md
+ * @param permissions the agent that decides about permission prompts of sessions
  * @throws SvcError `invalid_request` if the client has no channels
  */
-export function svcdEntry(client: McpClientName, launch: ClientLaunch, isChannel = false): ServerEntry {
+export function svcdEntry(
+  client: McpClientName,
+  launch: ClientLaunch,
+  isChannel = false,
+  permissions?: string,
+): ServerEntry {
   const name = 'svcd';
-  if (!isChannel) return { name, launch, shownBy: `svcd mcp print ${client}` };
+  if (!isChannel && permissions === undefined) return { name, launch, shownBy: `svcd mcp print ${client}` };
   if (client !== 'claude-code') throw new SvcError('invalid_request', { message: 'Only claude-code has channels.' });
+  const relay = permissions === undefined ? [] : ['--mcp-permissions', permissions];
   return {
     name,
-    launch: { ...launch, args: [...launch.args, '--mcp-channel'] },
+    launch: { ...launch, args: [...launch.args, '--mcp-channel', ...relay] },
     shownBy: `svcd mcp print --channel ${client}`,
     next: `Channels are a preview. Start Claude Code with: claude --dangerously-load-development-channels server:${name}`,
   };

@@ -7,14 +7,24 @@ import { ProtocolError, ProtocolErrorCode, type Server, type ServerContext } fro
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { newId } from '../../foundation/ids.ts';
-import { isObject } from '../../foundation/json.ts';
+import { isObject, memberOf } from '../../foundation/json.ts';
 import type { Labels } from '../../foundation/labels.ts';
+import { PERMISSION_REQUEST } from './message-reader.ts';
 import { mark } from './results.ts';
 import { MODERN_REVISIONS } from './stdio-transport.ts';
 
 /** The capability that announces a channel to Claude Code, and the notification of one item. */
 export const CHANNEL_CAPABILITY = 'claude/channel';
 const CHANNEL_NOTIFICATION = 'notifications/claude/channel';
+/** The capability that asks for permission prompts, and the notification of an answer. */
+export const PERMISSION_CAPABILITY = 'claude/channel/permission';
+const PERMISSION_NOTIFICATION = 'notifications/claude/channel/permission';
+/** Prompts without an answer that are remembered. */
+const MAX_PROMPTS = 64;
+/** Longest preview of an input, characters. */
+const MAX_PREVIEW_CHARS = 1000;
+/** An answer: the content of an event with nothing else. The ID has five letters without "l". */
+const VERDICT = /^<(untrusted-[0-9a-f]{16})>\s+(y|yes|n|no)\s+([a-km-z]{5})\s+<\/\1>$/i;
 /** The request of a stdio process to the daemon. */
 export const CHANNEL_METHOD = 'svcd/channel';
 
@@ -86,11 +96,12 @@ function replyOf({ position, kind, aid, peer, text, isCut, item }: ChannelItem, 
   return { position, content: mark(text), meta };
 }
 
+/** Accepts any parameters: the handlers check them. */
+const anyParams = { '~standard': { version: 1 as const, vendor: 'svcd', validate: (value: unknown) => ({ value }) } };
+
 /** Serves the requests of stdio processes. */
 export function serveChannel(server: Server, ask: AskChannel, signalOf: (context: ServerContext) => AbortSignal): void {
-  const validate = (value: unknown) => ({ value });
-  const params = { '~standard': { version: 1 as const, vendor: 'svcd', validate } };
-  server.setRequestHandler(CHANNEL_METHOD, { params }, async (value, context) => {
+  server.setRequestHandler(CHANNEL_METHOD, { params: anyParams }, async (value, context) => {
     const request = requestIn(value);
     if (request === null) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'This is no request for an item.');
     return { ...(await ask(request, signalOf(context))) };
@@ -113,10 +124,60 @@ export function replyIn({ position, content, meta, again_ms }: Values): ChannelR
   return { position, content, meta: Object.fromEntries(names) };
 }
 
+/** A chat with an agent of the owner that decides about permission prompts. */
+export interface PermissionChat {
+  readonly peer: string;
+  readonly say: (text: string) => Promise<unknown>;
+}
+
+/** The permission prompts of a session, which are relayed to a chat. The prompt of the assistant stays open meanwhile. */
+export class PermissionPrompts {
+  readonly #server: Server;
+  readonly #chat: PermissionChat;
+  readonly #open = new Set<string>();
+
+  constructor(server: Server, chat: PermissionChat) {
+    this.#server = server;
+    this.#chat = chat;
+    server.setNotificationHandler(PERMISSION_REQUEST, { params: anyParams }, (params) => this.#relay(params));
+  }
+
+  async #relay(params: unknown): Promise<void> {
+    const [id = '', tool = '', description = '', preview = ''] = [
+      'request_id',
+      'tool_name',
+      'description',
+      'input_preview',
+    ].map((name) => {
+      const value = memberOf(params, name);
+      return typeof value === 'string' ? value : '';
+    });
+    if (this.#open.size >= MAX_PROMPTS) this.#open.clear();
+    this.#open.add(id);
+    const shown = preview.slice(0, MAX_PREVIEW_CHARS);
+    await this.#chat.say(`May the assistant use ${tool}? ${description}\n${shown}\nAnswer "yes ${id}" or "no ${id}".`);
+  }
+
+  /** Passes on an item that answers an open prompt. False for any other item. */
+  async answer({ content, meta }: { readonly content: string; readonly meta: Values }): Promise<boolean> {
+    const [, , word = '', id = ''] = VERDICT.exec(content) ?? [];
+    const isAnswer = meta['kind'] === 'chat' && meta['from'] === this.#chat.peer;
+    if (!isAnswer || !this.#open.delete(id.toLowerCase())) return false;
+    const behavior = word.toLowerCase().startsWith('y') ? 'allow' : 'deny';
+    const params = { request_id: id.toLowerCase(), behavior };
+    await this.#server.notification({ method: PERMISSION_NOTIFICATION, params });
+    return true;
+  }
+}
+
 /** Passes the items on to the session of one connection, until `signal` aborts. */
 export async function runChannel(
   server: Server,
-  { ask, clock }: { readonly ask: AskChannel; readonly clock: Clock },
+  {
+    ask,
+    clock,
+    prompts,
+  }: { readonly ask: AskChannel; readonly clock: Clock; readonly prompts?: PermissionPrompts | undefined },
   signal: AbortSignal,
 ): Promise<void> {
   const session = { session: newId(), started: clock.now() };
@@ -139,7 +200,8 @@ export async function runChannel(
       }
       const { position, content, meta } = reply;
       // After a restart the daemon does not know yet that the session has this item.
-      if (position !== sent) await server.notification({ method: CHANNEL_NOTIFICATION, params: { content, meta } });
+      if (position !== sent && (await prompts?.answer({ content, meta })) !== true)
+        await server.notification({ method: CHANNEL_NOTIFICATION, params: { content, meta } });
       sent = position;
       await arrived(server);
       taken = position;

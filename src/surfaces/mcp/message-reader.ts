@@ -81,10 +81,21 @@ export function withoutNulls(value: unknown): unknown {
   return message;
 }
 
+/** The notification of a permission prompt by Claude Code. */
+export const PERMISSION_REQUEST = 'notifications/claude/channel/permission_request';
+
+/** The notification of a prompt without its ID, which is spelled like another member. */
+function withoutPromptId(value: unknown): unknown {
+  const params = memberOf(value, 'params');
+  if (!isObject(value) || !isObject(params) || value['method'] !== PERMISSION_REQUEST) return value;
+  const { request_id: _, ...others } = params;
+  return Object.hasOwn(params, 'requestId') ? value : { ...value, params: others };
+}
+
 /** Reads a value of `parseIntegers`. */
 export function readMessageValue(read: unknown): { readonly message: JSONRPCMessage } | { readonly odd: OddMessage } {
   const value = withoutNulls(read);
-  const twin = twinIn(value);
+  const twin = twinIn(withoutPromptId(value));
   let why = twin === undefined ? undefined : refusedMember(twin);
   if (why === undefined)
     try {

@@ -6,7 +6,13 @@ import { traceHeadersIn } from '../../foundation/traces/trace-context.ts';
 import type { CallContext } from '../../operations/operation.ts';
 import { publicError } from '../rest/response.ts';
 import type { ToolCatalog } from './catalog.ts';
-import { type AskChannel, CHANNEL_CAPABILITY, CHANNEL_INSTRUCTIONS, serveChannel } from './channel.ts';
+import {
+  type AskChannel,
+  CHANNEL_CAPABILITY,
+  CHANNEL_INSTRUCTIONS,
+  PERMISSION_CAPABILITY,
+  serveChannel,
+} from './channel.ts';
 import { failure, success } from './results.ts';
 
 /** The server instructions for an assistant: the main tasks in few words. */
@@ -27,6 +33,8 @@ export interface McpServerOptions {
   readonly profiles?: string | undefined;
   /** The session gets the items that arrive. */
   readonly isChannel?: boolean | undefined;
+  /** AID of the agent that decides about the permission prompts of the session. */
+  readonly permissions?: string | undefined;
 }
 
 /** As `CallContext.onAnswered`, for one of several requests on a connection. */
@@ -47,8 +55,9 @@ export interface McpServerDependencies {
 }
 
 /** A server without tools. @param isChannel it is a channel of Claude Code too */
-export function bareServer({ version, isChannel = false }: McpServerOptions): Server {
-  const experimental = isChannel ? { experimental: { [CHANNEL_CAPABILITY]: {} } } : {};
+export function bareServer({ version, isChannel = false, permissions }: McpServerOptions): Server {
+  const relay = permissions === undefined ? {} : { [PERMISSION_CAPABILITY]: {} };
+  const experimental = isChannel ? { experimental: { [CHANNEL_CAPABILITY]: {}, ...relay } } : {};
   return new Server(
     { name: 'svcd', title: 'svcd', version },
     {

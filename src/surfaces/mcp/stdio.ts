@@ -9,7 +9,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { ToolTable } from '../../operations/tool-call.ts';
 import { ToolCatalog } from './catalog.ts';
-import { type AskChannel, runChannel } from './channel.ts';
+import { type AskChannel, type PermissionChat, PermissionPrompts, runChannel } from './channel.ts';
 import type { DaemonLink } from './daemon-link.ts';
 import { answerTo, MessageLines } from './message-reader.ts';
 import { failure } from './results.ts';
@@ -70,11 +70,11 @@ export interface StdioSession {
   close(): Promise<void>;
 }
 
-/** @param ask set if the session gets the items that arrive */
+/** @param channel set if the session gets the items that arrive */
 function serve(
   { input, output, clock }: StdioStreams & { readonly clock: Clock },
   make: (signal: AbortSignal, transport: StdioTransport) => Server,
-  ask: AskChannel | undefined,
+  channel: SessionChannel | undefined,
 ): StdioSession {
   const controller = new AbortController();
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -90,7 +90,7 @@ function serve(
   const handle = serveStdio(
     ({ era }) => {
       const server = make(controller.signal, transport);
-      if (ask !== undefined) withChannel(server, era, { ask, clock }, controller.signal);
+      if (channel !== undefined) withChannel(server, era, { ...channel, clock }, controller.signal);
       return server;
     },
     { transport },
@@ -103,20 +103,47 @@ function serve(
   return { closed: promise, close };
 }
 
+interface SessionChannel {
+  readonly ask: AskChannel;
+  readonly permissions?: PermissionChat | undefined;
+}
+
+/**
+ * The channel of a session; undefined without one.
+ * @param call calls a tool
+ */
+function channelOf(
+  { isChannel, permissions: peer }: McpServerOptions,
+  ask: AskChannel | undefined,
+  call: (tool: string, args: Record<string, string>) => Promise<unknown>,
+): SessionChannel | undefined {
+  if (isChannel !== true || ask === undefined) return undefined;
+  if (peer === undefined) return { ask };
+  return { ask, permissions: { peer, say: (text) => call('chat_send', { peer, text }) } };
+}
+
 /** Runs the channel of a connection when its client is ready. A connection to find out the revision gets no items. */
 function withChannel(
   server: Server,
   era: 'legacy' | 'modern',
-  parts: { readonly ask: AskChannel; readonly clock: Clock },
+  { permissions, ...parts }: SessionChannel & { readonly clock: Clock },
   signal: AbortSignal,
 ): void {
+  const prompts = permissions && new PermissionPrompts(server, permissions);
   const closed = new AbortController();
   // oxlint-disable-next-line prefer-add-event-listener -- a server of the SDK is no EventTarget
   server.onclose = () => closed.abort();
-  const run = (): void => detach(runChannel(server, parts, AbortSignal.any([signal, closed.signal])));
+  const run = (): void => detach(runChannel(server, { ...parts, prompts }, AbortSignal.any([signal, closed.signal])));
   if (era === 'legacy') server.oninitialized = run;
   else parts.clock.after(0, run);
 }
+
+const LOCAL = {
+  origin: 'local',
+  requireToken: () => {},
+  signal: new AbortController().signal,
+  setStatus: () => {},
+} as const;
 
 /** Serves the tools of this process, which is the node. */
 export function serveTools(
@@ -137,7 +164,7 @@ export function serveTools(
       const context = { origin: 'local', requireToken: () => {}, signal, onAnswered } as const;
       return createMcpServer(options, { catalog, log, context });
     },
-    options.isChannel === true ? channel : undefined,
+    channelOf(options, channel, (tool, args) => tools.call(tool, args, LOCAL)),
   );
 }
 
@@ -151,7 +178,7 @@ export function serveProxy(
   const session = serve(
     dependencies,
     () => createProxyServer(options, link),
-    options.isChannel === true ? ask : undefined,
+    channelOf(options, ask, (tool, args) => link.callTool(tool, args, new AbortController().signal)),
   );
   return { ...session, closed: session.closed.then(() => link.close()) };
 }

@@ -135,7 +135,7 @@ const DAEMON_ADDED_COMMANDS: readonly string[] = ['mcp rm', 'service run', 'comp
 
 /** Global options that the contract does not name. */
 const ADDED_GLOBALS = ['--as', '--full', '--send-token', '--via', '--via-as', '--via-password', '--version'];
-const DAEMON_OPTIONS_OF_OUR_OWN = ['--join', '--mcp-channel', '--mcp-profile', '--version'];
+const DAEMON_OPTIONS_OF_OUR_OWN = ['--join', '--mcp-channel', '--mcp-permissions', '--mcp-profile', '--version'];
 
 /** Arguments and options of the commands in the contract. */
 const ARGUMENTS: Readonly<Record<string, string>> = {

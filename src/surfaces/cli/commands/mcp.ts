@@ -16,6 +16,7 @@ import {
   isMcpClient,
   type Machine,
   MCP_CLIENTS,
+  PERMISSIONS_ABOUT,
   removedEntry,
   removeServer,
   svcdEntry,
@@ -238,13 +239,22 @@ function addHostCommands(mcp: CommandGroup): void {
       '<client>': CLIENT,
       '--hub': 'the tools of other agents, behind three tools, instead of the tools of svcd',
       '--channel': CHANNEL_ABOUT,
+      '--permissions <aid>': PERMISSIONS_ABOUT,
       ...DRY_RUN,
     },
-    run: async (context, { client: typed, hub, channel, dry_run }) => {
+    run: async (context, { client: typed, hub, channel, permissions, dry_run }) => {
       requireHere(context);
       const client = requireClient(typed);
       const launch = launches(context);
-      const entry = hub === true ? hubEntry(client, launch.hub()) : svcdEntry(client, launch.svcd(), channel);
+      const entry =
+        hub === true
+          ? hubEntry(client, launch.hub())
+          : svcdEntry(
+              client,
+              launch.svcd(),
+              channel,
+              permissions === undefined ? undefined : await context.aid(permissions),
+            );
       return addServer(client, entry, thisMachine(context), dry_run === true);
     },
     ...HOST_FORMATS,
