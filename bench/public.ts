@@ -4,11 +4,18 @@
  */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, Agent as PlainAgent, request as requestHttp } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  Agent as PlainAgent,
+  request as requestHttp,
+  type ServerResponse,
+} from 'node:http';
 import { Agent, request as requestHttps } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { selfSigned } from '../src/foundation/certificate.ts';
+import { detach } from '../src/foundation/detached.ts';
 import { TestDaemon } from '../test/support/daemon.ts';
 import { ready } from '../test/support/network.ts';
 import { quietPort } from '../test/support/programs.ts';
@@ -51,14 +58,15 @@ async function speed(ask: Ask, upload: boolean): Promise<number> {
   return BYTES / 1024 ** 2 / ((performance.now() - began) / 1000);
 }
 
+async function send(response: ServerResponse, bytes: number): Promise<void> {
+  for (let left = bytes; left > 0; left -= CHUNK.length) if (!response.write(CHUNK)) await once(response, 'drain');
+  response.end('ok');
+}
+
 async function service() {
   const server = createServer((request, response) => {
     request.resume();
-    request.on('end', async () => {
-      for (let left = Number(request.url?.slice(1)); left > 0; left -= CHUNK.length)
-        if (!response.write(CHUNK)) await once(response, 'drain');
-      response.end('ok');
-    });
+    request.on('end', () => detach(send(response, Number(request.url?.slice(1)))));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

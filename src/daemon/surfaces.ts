@@ -191,6 +191,7 @@ export function buildSurfaces(
         access: c.accessLists,
         callers: c.callers,
         decide: (called, caller) => c.access.decide(called, caller),
+        publicClients: c.exposures.clientsOf,
         labels: () => c.addressBook.get().aliases,
         requireAgent,
       }),

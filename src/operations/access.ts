@@ -14,8 +14,10 @@ import {
   MIN_SECRET_CHARS,
   TOOL_NAME_PATTERN,
 } from '../foundation/domain/access.ts';
+import { MAX_EXPOSURES, MAX_PUBLIC_CLIENTS } from '../foundation/domain/exposures.ts';
 import { AclView } from './agents.ts';
 import { declare } from './declare.ts';
+import { PublicClient } from './exposures.ts';
 import { NextCursor, PageQuery } from './paging.ts';
 import { AidParams, AidText, closed, exactlyOne, Id, NONE, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
 
@@ -105,6 +107,10 @@ export const accessOperations = declare(COMMON, {
         }),
         { maxItems: MAX_CALLERS },
       ),
+      public_clients: Type.Array(PublicClient, {
+        maxItems: MAX_PUBLIC_CLIENTS * MAX_EXPOSURES,
+        description: 'Clients of the public addresses of the agent.',
+      }),
     }),
   },
 

@@ -30,6 +30,15 @@ const TokenView = Type.Object({
   created_at: Timestamp,
 });
 
+/** A client of a public address. */
+export const PublicClient = Type.Object({
+  label: Type.String({ description: 'Of its token. Empty: without a token.' }),
+  address: Type.String(),
+  requests: Count,
+  refused: Count,
+  last_at: Timestamp,
+});
+
 const ExposureView = Type.Object({
   id: Type.String(),
   aid: AidText,
@@ -49,16 +58,10 @@ const ExposureView = Type.Object({
   ),
   certificate_expires_at: nullable(Timestamp),
   tokens: Type.Array(TokenView, { maxItems: MAX_EXPOSURE_TOKENS }),
-  clients: Type.Array(
-    Type.Object({
-      label: Type.String({ description: 'Of its token. Empty: without a token.' }),
-      address: Type.String(),
-      requests: Count,
-      refused: Count,
-      last_at: Timestamp,
-    }),
-    { maxItems: MAX_PUBLIC_CLIENTS, description: 'Since the start, the newest first.' },
-  ),
+  clients: Type.Array(PublicClient, {
+    maxItems: MAX_PUBLIC_CLIENTS,
+    description: 'Since the start, the newest first.',
+  }),
   opened_at: Timestamp,
 });
 

@@ -119,6 +119,12 @@ export class Exposures {
     return [...(this.#clients.get(id)?.values() ?? [])].reverse();
   }
 
+  /** The same for all addresses of an agent. */
+  readonly clientsOf = (aid: Aid): readonly PublicClient[] =>
+    this.list()
+      .filter((one) => one.aid === aid)
+      .flatMap(({ id }) => this.clients(id));
+
   /** Receives the host of each address whose rules, tokens or agent changed. Returns a function that ends this. */
   onChange(listener: (host: string) => void): () => void {
     return this.#changes.add(listener);

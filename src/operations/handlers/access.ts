@@ -5,6 +5,7 @@ import type { AccessLists, AllowInput } from '../../capabilities/access/access-l
 import type { Callers } from '../../capabilities/access/callers.ts';
 import type { AccessRequests } from '../../capabilities/access/requests.ts';
 import type { Chat } from '../../capabilities/chat/chat.ts';
+import type { PublicClient } from '../../capabilities/exposures/exposures.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import type { AccessDecision } from '../../foundation/domain/access.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -21,6 +22,8 @@ export interface AccessHandlerDependencies extends OwnAgents {
   readonly callers: Callers;
   /** The current access decision for a caller. */
   readonly decide: (called: Aid, caller: Aid) => AccessDecision;
+  /** Clients of the public addresses of an agent. */
+  readonly publicClients: (aid: Aid) => readonly PublicClient[];
   /** Labels of the address book, by AID. */
   readonly labels: () => Readonly<Record<string, string>>;
 }
@@ -37,6 +40,7 @@ export function accessHandlers({
   access,
   callers,
   decide,
+  publicClients,
   labels,
   requireAgent,
 }: AccessHandlerDependencies): Handlers<typeof accessOperations> {
@@ -58,6 +62,7 @@ export function accessHandlers({
           last_refusal: lastRefusal === null ? null : { ...lastRefusal, at: isoTime(lastRefusal.at) },
           access: decide(called, aid),
         })),
+        public_clients: publicClients(called).map(({ lastAt, ...one }) => ({ ...one, last_at: isoTime(lastAt) })),
       };
     },
     aclGet: ({ aid, ...query }) => {

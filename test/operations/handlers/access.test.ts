@@ -34,6 +34,7 @@ function surface() {
       access: new AccessLists(repository, clock, cheapDerivation),
       callers,
       decide: (_called, caller) => (caller === FRIEND ? 'allow' : 'deny'),
+      publicClients: () => [{ label: 'laptop', address: '192.0.2.7', requests: 2, refused: 1, lastAt: clock.now() }],
       labels: () => ({ [FRIEND]: 'bob' }),
       requireAgent: (aid) => {
         if (aid !== AGENT) throw new SvcError('not_found');
@@ -143,7 +144,8 @@ test('an unknown agent, an unknown entry and invalid input are refused', async (
 
 test('callers are listed with accepted calls, the reason of the last refusal, and their current access', async () => {
   const { run, clock, callers, now } = surface();
-  assert.deepEqual(await run('agentCallers', { aid: AGENT }), { since: now, callers: [] });
+  const client = { label: 'laptop', address: '192.0.2.7', requests: 2, refused: 1, last_at: now };
+  assert.deepEqual(await run('agentCallers', { aid: AGENT }), { since: now, callers: [], public_clients: [client] });
   const asked = { called: AGENT, accessToken: undefined, nodeKey: null, source: null } as const;
   callers.entered({ ...asked, caller: FRIEND, purpose: 'http' });
   clock.advance(1000);
@@ -164,6 +166,7 @@ test('callers are listed with accepted calls, the reason of the last refusal, an
       },
       { ...none, aid: FRIEND, label: 'bob', calls: 1, first_at: now, last_at: now, access: 'allow' },
     ],
+    public_clients: [{ ...client, last_at: later }],
   });
   await assert.rejects(run('agentCallers', { aid: FRIEND }), { code: 'not_found' });
 });

@@ -3,7 +3,7 @@ import { relativeTime } from '../../../foundation/display-text.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { expiry } from '../options.ts';
-import { formatTable, type OutputText, type WrappedText } from '../text.ts';
+import { formatTable, type OutputText } from '../text.ts';
 
 // `svc access`: callers that ask for access, and agents that are closed after the database lost changes.
 
@@ -104,7 +104,7 @@ const NOW: Readonly<Record<Caller['access'], string>> = {
   ask: 'asks you',
 };
 
-function callersText({ callers, since }: AnswerOf<'agentCallers'>): WrappedText {
+function callersText({ callers, public_clients: clients, since }: AnswerOf<'agentCallers'>): OutputText {
   const now = Date.now();
   const rows = callers.map(({ aid, label, calls, tunnels, objects, refused, last_at, last_refusal, access }) => [
     label ?? aid,
@@ -117,7 +117,16 @@ function callersText({ callers, since }: AnswerOf<'agentCallers'>): WrappedText 
     last_refusal === null ? '' : `${REFUSAL[last_refusal.code]}, ${relativeTime(last_refusal.at, now)}`,
   ]);
   const head = ['CALLER', 'LAST', 'CALLS', 'TUNNELS', 'FILES', 'REFUSED', 'MAY CALL', 'REASON'];
-  return formatTable(head, rows, `No calls since the daemon started, ${relativeTime(since, now)}.`);
+  const table = formatTable(head, rows, `No calls since the daemon started, ${relativeTime(since, now)}.`);
+  if (clients.length === 0) return table;
+  const open = clients.map(({ label, address, last_at, requests, refused }) => [
+    label === '' ? '(no token)' : label,
+    address,
+    relativeTime(last_at, now),
+    requests,
+    refused,
+  ]);
+  return [table, '', formatTable(['PUBLIC CLIENT', 'ADDRESS', 'LAST', 'REQUESTS', 'REFUSED'], open)];
 }
 
 export function callerCommands(svc: CommandGroup): void {
