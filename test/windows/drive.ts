@@ -324,7 +324,7 @@ async function assistants(node: TestNode): Promise<void> {
   const { text } = await run(SVCD, ['service', 'install', '--dry-run'], node.environment);
   const [, xml = ''] = /svcd-task\.xml:\n((?: {4}.*\n)+)/.exec(text) ?? [];
   writeFileSync(at('task.xml'), `\ufeff${xml.replaceAll(/^ {4}/gm, '').replaceAll('\n', '\r\n')}`, 'utf16le');
-  const { status, stdout } = spawnSync('schtasks.exe', ['/create', '/tn', 'svcd-lab', '/xml', at('task.xml')], {
+  const { status, stdout } = spawnSync('schtasks.exe', ['/create', '/tn', 'svcd-lab', '/f', '/xml', at('task.xml')], {
     encoding: 'utf8',
   });
   check('service: Task Scheduler accepts the definition', [status, status === 0 ? '' : stdout], [0, '']);

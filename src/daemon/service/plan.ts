@@ -88,7 +88,7 @@ export function launchWords(
 export function describe(step: Step): string {
   switch (step.kind) {
     case 'write':
-      return `write ${step.file}:\n${asText(step.content).replace(/^/gm, '    ').trimEnd()}\n`;
+      return `write ${step.file}:\n${asText(step.content).replaceAll('\r\n', '\n').replace(/^/gm, '    ').trimEnd()}\n`;
     case 'remove':
       return `remove ${step.file}\n`;
     case 'directory':
