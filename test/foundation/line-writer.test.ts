@@ -10,7 +10,7 @@ import { LineWriter } from '../../src/foundation/logger.ts';
 import { eventually } from '../support/eventually.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-const MODULE = join(import.meta.dirname, '../../src/foundation');
+const MODULE = new URL('../../src/foundation', import.meta.url).href;
 
 /** A program that writes a line to stderr for each input line, reports that, and flushes at the end of input. */
 const PROGRAM = `

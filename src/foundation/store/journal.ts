@@ -3,7 +3,7 @@
  * times as long as an overwrite. SQLite overwrites a journal of full size, so this class allocates the full size in
  * advance.
  */
-import { close, fdatasync, fstatSync, openSync, statfsSync, writeSync } from 'node:fs';
+import { closeSync, fdatasync, fstatSync, openSync, statfsSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
@@ -119,7 +119,12 @@ export class Journal {
   }
 
   #closeFile(): void {
-    close(this.#file, () => {});
+    // Windows deletes no journal that is open.
+    try {
+      closeSync(this.#file);
+    } catch {
+      // A failed flush was reported already.
+    }
     for (const { reject } of this.#waiters) reject(new Error('the database was closed'));
   }
 

@@ -6,6 +6,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { MetaStore } from '../../../src/foundation/store/meta.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
@@ -290,7 +291,7 @@ async function writer(
   what: string,
   line: string,
 ): Promise<{ child: ChildProcess; output: string[] }> {
-  const child = spawn(process.execPath, [new URL('./write-forever.ts', import.meta.url).pathname, file, what], {
+  const child = spawn(process.execPath, [fileURLToPath(new URL('./write-forever.ts', import.meta.url)), file, what], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   t.after(() => child.kill('SIGKILL'));
