@@ -1,8 +1,10 @@
 /** Serves every operation of the table over REST, and the hand-written routes. */
+
 import { fetchWhole } from '../capabilities/calls/fetch-service.ts';
 import { chooseLocalAid, type LocalAgents, onlyLocalAid } from '../capabilities/calls/local-aid.ts';
 import { Catalog } from '../capabilities/directory/catalog.ts';
 import { discover, RecentServices, type Search } from '../capabilities/directory/discovery.ts';
+import { probeName } from '../capabilities/public-names/probe-name.ts';
 import type { Updater } from '../capabilities/update/updater.ts';
 import { homeDirectory } from '../foundation/data-dir/paths.ts';
 import type { Aid } from '../foundation/identity/aid.ts';
@@ -167,7 +169,15 @@ export function buildSurfaces(
   const counted = countHeartbeats(
     bind(others, {
       ...examined,
-      ...doctorHandlers({ ask: examined, clock, dialSome: n.dialSome, api, token }),
+      ...doctorHandlers({
+        ...{ ask: examined, clock, dialSome: n.dialSome, api, token },
+        publicNames: {
+          names: () => c.publicNames.list().map(({ name }) => name),
+          domains: () => c.entryNames.domains,
+          probe: (name) => probeName(name, { clock }),
+          resolve: n.lookupHost,
+        },
+      }),
       ...processHandlers({ log: f.recentLog, pid: process.pid, ...ending }),
       ...evidenceHandlers({ evidence: c.evidence }),
       ...walletHandlers({ agents: c.registry, newAids: c.newAids, clock }),

@@ -11,6 +11,7 @@ import type { Handlers } from '../operation.ts';
 import { examineAgents } from './doctor/agents.ts';
 import type { Examination, OwnAnswer } from './doctor/examination.ts';
 import { examineNetwork } from './doctor/network.ts';
+import { examinePublicNames, type PublicNamesExamination } from './doctor/public-names.ts';
 
 // Checks of the installation: starts with the machine, newest release.
 
@@ -55,6 +56,7 @@ async function examineRelease({ ask, context }: Examination): Promise<readonly F
 }
 
 export interface DoctorHandlerDependencies {
+  readonly publicNames: PublicNamesExamination;
   readonly ask: Examination['ask'];
   readonly clock: Clock;
   /** Dials some known nodes. */
@@ -127,7 +129,7 @@ async function attempt(check: Finding['check'], work: Promise<readonly Finding[]
 }
 
 export function doctorHandlers(dependencies: DoctorHandlerDependencies): Handlers<typeof doctorOperations> {
-  const { ask, clock, dialSome, api, token } = dependencies;
+  const { ask, clock, dialSome, api, token, publicNames } = dependencies;
   return {
     nodeDoctor: async (_input, context) => {
       const examination = { ask, context, dialSome, now: clock.now() };
@@ -139,6 +141,7 @@ export function doctorHandlers(dependencies: DoctorHandlerDependencies): Handler
       const parts = await Promise.all([
         attempt('network', examineNetwork(examination)),
         attempt('publication', examineAgents(examination, status)),
+        attempt('reachability', examinePublicNames(publicNames)),
         checkMcp({ baseUrl: api(), token: token() }).then((finding) => [finding]),
         attempt('update', examineRelease(examination)),
         checkFiles(status.data_dir, textMember(configuration, 'key_dir')),
