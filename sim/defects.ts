@@ -7,7 +7,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type Outcome, simulate } from './runs.ts';
+import { type Outcome, simulate, splitOptions } from './runs.ts';
 
 const ROOT: string = join(import.meta.dirname, '..');
 const DEFECTS: string = join(import.meta.dirname, 'defects');
@@ -23,7 +23,7 @@ interface Defect {
   readonly fixedBy: string;
   readonly cause: string;
   /** Options of the simulations that look for it. */
-  readonly options: readonly string[];
+  readonly options: string;
   /** Why no simulation finds it. */
   readonly unseen?: string;
 }
@@ -60,7 +60,7 @@ class Hunt {
   async #searchIn(directory: string, defect: Defect): Promise<Search> {
     let seconds = 0;
     for (let seed = 1; seed <= this.#seeds && seconds < this.#maxSeconds; seed++) {
-      const args = [...defect.options, '--seed', `${seed}`];
+      const args = [...splitOptions(defect.options), '--seed', `${seed}`];
       const outcome = await simulate(directory, args, (this.#maxSeconds - seconds) * 1000);
       seconds += outcome.seconds;
       if (outcome.guarantees.length === 0) continue;

@@ -18,6 +18,7 @@ import {
 } from '../src/operations/operation.ts';
 import type { Random } from '../test/support/random.ts';
 import { Disk } from './disk.ts';
+import type { Ledger } from './model/ledger.ts';
 import { type LocalPorts, Process } from './process.ts';
 import { simulatedEngine } from './quic-engine.ts';
 import type { Schedule } from './schedule.ts';
@@ -74,6 +75,8 @@ interface NodeParts {
   /** A directory of the real machine, in memory if possible. */
   readonly directory: string;
   readonly environment?: NodeJS.ProcessEnv;
+  /** Receives each answer. */
+  readonly answered?: Ledger['answered'];
 }
 
 export class SimulatedNode {
@@ -225,11 +228,21 @@ export class SimulatedNode {
       signal: limit.signal,
       setStatus: () => {},
     };
-    const run = async (): Promise<unknown> => await operation.run(readerOf(operation.declaration)(input), context);
-    const output = await process.run(run).finally(() => timer.cancel());
-    process.run(() => {
-      for (const listener of settled) listener(true);
-    });
-    return output as OutputOf<Operations[K]>;
+    const { declaration } = operation;
+    const { answered } = this.#parts;
+    const run = async (): Promise<unknown> => await operation.run(readerOf(declaration)(input), context);
+    try {
+      const output = await process.run(run);
+      process.run(() => {
+        for (const listener of settled) listener(true);
+      });
+      answered?.(declaration, { output });
+      return output as OutputOf<Operations[K]>;
+    } catch (error) {
+      answered?.(declaration, { error });
+      throw error;
+    } finally {
+      timer.cancel();
+    }
   }
 }

@@ -14,6 +14,11 @@ export interface Outcome {
   readonly timeline: readonly string[];
 }
 
+/** Splits options as `list.json` and `seeds.json` have them. A value may contain spaces. */
+export function splitOptions(text: string): string[] {
+  return text.split(/ (?=--)/).flatMap((option) => option.match(/^(\S+) (.+)$/)?.slice(1) ?? [option]);
+}
+
 /**
  * Runs `npm run sim` in a directory.
  * @param args its options

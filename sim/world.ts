@@ -10,6 +10,7 @@ import { Random } from '../test/support/random.ts';
 import { Agent, FIRST_SERVICE_PORT } from './agent.ts';
 import { Faults } from './faults.ts';
 import { lies } from './liars.ts';
+import { type Answers, acting, Ledger } from './model/ledger.ts';
 import type { FaultKind, TrialName } from './names.ts';
 import { NAT_KINDS, Nat } from './nat.ts';
 import { SimulatedNode } from './node.ts';
@@ -23,6 +24,7 @@ import { FileUsers } from './users/files.ts';
 import { GroupUsers } from './users/groups.ts';
 import { KeyUsers } from './users/keys.ts';
 import { LifeUsers } from './users/lives.ts';
+import { ModelUsers } from './users/model.ts';
 import { NoteUsers } from './users/notes.ts';
 import { RecordUsers } from './users/records.ts';
 import { StreamUsers } from './users/streams.ts';
@@ -46,7 +48,17 @@ const MAX_TIMERS = 4000;
 const MAX_DATABASE_BYTES = 96 * 1024 * 1024;
 const MAX_LINES = 200_000;
 
-const USERS = [NoteUsers, ChatUsers, FileUsers, TunnelUsers, RecordUsers, GroupUsers, LifeUsers, StreamUsers];
+const USERS = [
+  NoteUsers,
+  ChatUsers,
+  FileUsers,
+  TunnelUsers,
+  RecordUsers,
+  GroupUsers,
+  LifeUsers,
+  StreamUsers,
+  ModelUsers,
+];
 
 export interface WorldOptions {
   readonly nodes: number;
@@ -89,6 +101,9 @@ export interface WorldFigures {
   /** When users and faults began, milliseconds since the beginning. */
   readonly begunMs: number;
   readonly violations: readonly Violation[];
+  readonly answers: Answers;
+  /** Numbers of events that users read, by type. */
+  readonly eventTypes: Readonly<Record<string, number>>;
   readonly eventHash: string;
 }
 
@@ -108,6 +123,7 @@ export class World implements Surroundings {
   readonly #keys: KeyUsers;
   readonly #directory: string;
   readonly #failures = new Map<string, number>();
+  readonly #ledger = new Ledger((guarantee, text) => this.violate(guarantee, text));
   #isActing = false;
   #spares = 0;
   #begunMs = 0;
@@ -227,7 +243,7 @@ export class World implements Surroundings {
       // An agent that a fault kept between two nodes needs the time to heal too.
       for (const agent of this.agents) await schedule.until(this.#keys.arrive(agent));
       await schedule.run(this.#options.healingMs);
-      for (const users of this.#users) await schedule.until(users.audit());
+      for (const users of this.#users) await schedule.until(acting.run(users.name, () => users.audit()));
       this.#checkLimits();
       for (const node of this.nodes) await schedule.until(this.#stop(node));
       return this.#figures();
@@ -248,6 +264,8 @@ export class World implements Surroundings {
       lastFault: this.#faults.planned,
       begunMs: this.#begunMs,
       violations: this.violations,
+      answers: this.#ledger.answers,
+      eventTypes: this.#ledger.events,
       eventHash: this.schedule.eventHash,
     };
   }
@@ -272,7 +290,8 @@ export class World implements Surroundings {
 
   #newNode(name: string, machine: Machine, bootstrap: readonly string[]): SimulatedNode {
     const { schedule, random } = this;
-    return new SimulatedNode({ name, schedule, random, machine, bootstrap, directory: this.#directory });
+    const { answered } = this.#ledger;
+    return new SimulatedNode({ name, schedule, random, machine, bootstrap, directory: this.#directory, answered });
   }
 
   /** A node that no fault affects. @param via the node through which it joins; undefined: the nodes of the world; null: none */
@@ -325,10 +344,12 @@ export class World implements Surroundings {
       if (!this.#isActing) return;
       this.#planAction(agent);
       const users = this.#chooseUsers();
-      const work = agent.pendingBundle === null ? () => users.act(agent) : () => this.#keys.arrive(agent);
+      const work: () => Promise<unknown> =
+        agent.pendingBundle === null ? () => users.act(agent) : () => this.#keys.arrive(agent);
       if (!agent.node.isRunning || agent.isBusy) return;
       agent.acting++;
-      work()
+      acting
+        .run(users.name, work)
         .catch((error: unknown) => this.violate('the simulator works', textOf(error)))
         .finally(() => agent.acting--);
     });

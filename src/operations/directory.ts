@@ -98,6 +98,9 @@ const SearchResults = Type.Object({
   pageToken: Type.Optional(Type.String()),
 });
 
+/** Errors of a search that other nodes do not answer. */
+const SEARCH_ERRORS = ['network_unavailable', 'clock_wrong'] as const;
+
 export const catalogOperations = declare(
   { tag: 'Directory', permission: 'read' },
   {
@@ -122,6 +125,7 @@ export const catalogOperations = declare(
       route: 'POST /search',
       body: SearchQuery,
       output: SearchResults,
+      errors: SEARCH_ERRORS,
     },
 
     catalogSearchBelow: {
@@ -129,6 +133,7 @@ export const catalogOperations = declare(
       route: 'POST /ard/search',
       body: SearchQuery,
       output: SearchResults,
+      errors: SEARCH_ERRORS,
     },
   },
 );
@@ -315,7 +320,7 @@ export const directoryOperations = declare(COMMON, {
       ),
     }),
     permission: 'read',
-    errors: ['bad_service_name'],
+    errors: ['bad_service_name', ...SEARCH_ERRORS],
     tool: { name: 'svc_discover', description: 'Find agents by service name.', foreignText: true, omit: ['limit'] },
   },
 

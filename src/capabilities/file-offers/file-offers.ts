@@ -445,12 +445,21 @@ export class FileOffers implements Component {
   }
 
   /** Stores how an offer ended on the other side. Runs in a transaction. */
-  #endReceived(aid: Aid, { sender, body }: OfferNote): NoteOutcome {
+  #endReceived(aid: Aid, { sender, body, sentAt }: OfferNote): NoteOutcome {
     // protocol-notes.md, step 16
-    const { store, events, isKnown } = this.#deps;
+    const { store, events, isHere, isBlocked, isKnown } = this.#deps;
     const notice = decodeEndNotice(body);
-    const row = notice === null ? null : store.get(aid, notice.id);
-    if (notice === null || row === null || row.peer !== sender) return 'dropped';
+    if (notice === null) return 'dropped';
+    const row = store.get(aid, notice.id);
+    if (row === null && notice.end === 'withdrawn' && isHere(aid) && !isBlocked(aid, sender)) {
+      // The offer may arrive later, and must not be open then.
+      const times = { at: sentAt, expiresAt: sentAt + FILE_OFFER_LIFE_MS };
+      const empty = { objectId: null, size: 0, name: '', message: '', temporary: false };
+      store.add({ ...empty, ...times, id: notice.id, aid, peer: sender, direction: 'in' });
+      this.#settle(aid, notice.id, 'withdrawn', null);
+      return 'kept';
+    }
+    if (row === null || row.peer !== sender) return 'dropped';
     // Only the sender can withdraw an offer, and only the recipient can accept or decline it.
     if ((notice.end === 'withdrawn') !== (row.direction === 'in')) return 'dropped';
     if (!this.#settle(aid, row.id, notice.end, null)) return 'dropped';

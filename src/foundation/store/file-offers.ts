@@ -112,11 +112,14 @@ export class FileOfferStore {
     this.#store.run`UPDATE file_offers SET temporary = ${Number(temporary)} WHERE aid = ${aid} AND id = ${id}`;
   }
 
-  /** The offers of an agent, newest first: one direction or both, open or all. */
+  /**
+   * The offers of an agent, newest first: one direction or both, open or all. Offers that were withdrawn before they
+   * arrived have no name and are omitted.
+   */
   list(aid: Aid, direction: FileOfferDirection | undefined, onlyOpen: boolean): FileOfferRow[] {
     const outgoing = direction === undefined ? null : Number(direction === 'out');
     return OFFER.all(this.#store)`
-      WHERE aid = ${aid} AND (${outgoing} IS NULL OR outgoing = ${outgoing}) AND (${Number(onlyOpen)} = 0 OR state = 'open')
+      WHERE aid = ${aid} AND (${outgoing} IS NULL OR outgoing = ${outgoing}) AND (${Number(onlyOpen)} = 0 OR state = 'open') AND name <> ''
       ORDER BY at DESC, id`;
   }
 

@@ -212,7 +212,7 @@ export class ChosenHelpers implements Component {
   async #check(): Promise<number> {
     const before = this.#helpers;
     if (!this.#deps.isNeeded()) {
-      if (this.#helpers.length > 0) this.#deps.store.keep([]);
+      if (this.#helpers.length > 0) this.#keep([]);
       this.#setHelpers([]);
       return UNTIL_REQUESTED;
     }
@@ -386,9 +386,18 @@ export class ChosenHelpers implements Component {
     this.#helpers = helpers;
     this.#updateKeptConnections();
     // If all helpers are lost, the network may be down. The stored helpers are useful after a restart.
-    if (helpers.length > 0) this.#deps.store.keep(helpers);
+    if (helpers.length > 0) this.#keep(helpers);
     this.#deps.log.info({ helpers: helpers.map(formatAddress) }, 'helpers of this node changed');
     this.#deps.onHelpers(this.current);
+  }
+
+  /** Stores helpers for the next start. Those of now work without it. */
+  #keep(helpers: readonly HelperCandidate[]): void {
+    try {
+      this.#deps.store.keep(helpers);
+    } catch (error) {
+      this.#deps.log.warn({ error }, 'the helpers of this node could not be stored');
+    }
   }
 
   #updateKeptConnections(): void {

@@ -111,6 +111,21 @@ test('only the sender can withdraw, only the recipient can accept, and other age
   assert.equal(far.offers.get(far.aid, offer.id).state, 'withdrawn');
 });
 
+test('an offer that arrives after its withdrawal is not open, and not listed', async () => {
+  const [near, far] = offerNodes();
+  const { offer } = await near.offer(near.aid, { recipient: far.aid, source: { objectId: OBJECT }, temporary: true });
+  const tell = (sender: Aid) =>
+    far.take(sender, NOTE_TYPE.fileNews, encodeEndNotice({ id: offer.id, end: 'withdrawn' }));
+  far.blocked.add(near.aid);
+  assert.equal(tell(near.aid), 'dropped');
+  far.blocked.clear();
+  assert.equal(tell(near.aid), 'kept');
+  near.deliverAgain(far);
+  assert.deepEqual(far.offers.list(far.aid, undefined, false), []);
+  assert.throws(() => far.offers.taken(far.aid, offer.id), fails('wrong_state'));
+  assert.deepEqual(far.events, []);
+});
+
 test('an ID that another agent has already used for an offer changes nothing', async () => {
   const world = new OfferNode();
   const [one, two] = [newIdentity().aid, newIdentity().aid];

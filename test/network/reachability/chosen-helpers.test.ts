@@ -128,6 +128,18 @@ test('a silent helper does not delay the search for a missing one', async (t) =>
   assert.deepEqual(hosts(), ['198.51.100.1', '203.0.113.1']);
 });
 
+test('a helper is replaced although the disk rejects the new ones', async (t) => {
+  const { state, begin, hosts, helpers, clock, memory } = world(t, { peers: ['198.51.100.1', '203.0.113.1'] });
+  await begin();
+  memory.keep = () => {
+    throw new SvcError('not_writable');
+  };
+  state.silent.add('203.0.113.1');
+  helpers.onLost(keyOf('203.0.113.1'));
+  await clock.run(1);
+  assert.deepEqual(hosts(), ['198.51.100.1']);
+});
+
 test('the helpers with the shortest round trip are chosen, one per network if possible', async (t) => {
   const peers = ['198.51.100.1', '198.51.100.2', '203.0.113.3', '192.0.2.4', '100.200.1.5'];
   const answersAfter = { '198.51.100.1': 30, '198.51.100.2': 5, '203.0.113.3': 40, '192.0.2.4': 10, '100.200.1.5': 20 };
