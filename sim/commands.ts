@@ -45,7 +45,7 @@ npm run sim -- shrink [options]     reduces a failing simulation, with the optio
 npm run sim -- defects [--only NAMES] [--seeds N] [--seconds N] [--jobs N]
                                     puts defects of the past back, and looks for them
 
-npm run sim -- coverage          users, rules and answers of each operation in the gate
+npm run sim -- coverage          users and answers of each operation in the gate
 npm run sim -- trips             round trips of single steps
 
 npm run sim -- records [options]

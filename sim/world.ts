@@ -24,7 +24,6 @@ import { FileUsers } from './users/files.ts';
 import { GroupUsers } from './users/groups.ts';
 import { KeyUsers } from './users/keys.ts';
 import { LifeUsers } from './users/lives.ts';
-import { ModelUsers } from './users/model.ts';
 import { NoteUsers } from './users/notes.ts';
 import { RecordUsers } from './users/records.ts';
 import { StreamUsers } from './users/streams.ts';
@@ -48,17 +47,7 @@ const MAX_TIMERS = 4000;
 const MAX_DATABASE_BYTES = 96 * 1024 * 1024;
 const MAX_LINES = 200_000;
 
-const USERS = [
-  NoteUsers,
-  ChatUsers,
-  FileUsers,
-  TunnelUsers,
-  RecordUsers,
-  GroupUsers,
-  LifeUsers,
-  StreamUsers,
-  ModelUsers,
-];
+const USERS = [NoteUsers, ChatUsers, FileUsers, TunnelUsers, RecordUsers, GroupUsers, LifeUsers, StreamUsers];
 
 export interface WorldOptions {
   readonly nodes: number;
