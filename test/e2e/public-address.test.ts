@@ -8,10 +8,14 @@ import { connect as connectHttp2 } from 'node:http2';
 import { request as requestHttps } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
+import { SendMessageRequest } from '@a2a-js/sdk';
+import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
 import { selfSigned } from '../../src/foundation/certificate.ts';
+import { A2aAgent } from '../support/a2a-agent.ts';
 import { runSvc } from '../support/cli-run.ts';
 import { TestDaemon } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
@@ -41,37 +45,46 @@ async function service(t: TestContext): Promise<string> {
   return `127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test('curl-like clients reach an agent through an entry that reads nothing', async (t) => {
+/** An entry, and the node of an agent with a certificate for `HOST`. */
+async function nodes(t: TestContext) {
   const folder = temporaryDirectory(t);
   const port = await quietPort();
   const own = selfSigned(HOST, HOST);
   const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
   writeFileSync(cert, own.cert);
   writeFileSync(key, own.key);
-  await using entry = await TestDaemon.start({
+  const entry = await TestDaemon.start({
     config: `public_names = ["vps.test"]\ntls_listen = "127.0.0.1:${port}"\n`,
   });
-  await using home = await TestDaemon.start({
+  const home = await TestDaemon.start({
     bootstrap: [entry.dhtAddress],
     config: `public_cert = ${JSON.stringify(cert)}\npublic_key = ${JSON.stringify(key)}\n`,
   });
+  t.after(() => Promise.all([home.stop(), entry.stop()]));
   await Promise.all([ready(entry), ready(home)]);
+  const svc = (...args: readonly string[]) => runSvc([...args], { env: { SVC_API: home.api } });
+  const invite = async () => {
+    const invited = await runSvc(['--quiet', 'invite', '--public'], { env: { SVC_API: entry.api } });
+    const joined = await svc('join', invited.stdout.trim());
+    assert.equal(joined.code, 0, joined.stderr);
+  };
+  const tls = { host: '127.0.0.1', port, servername: HOST, ca: own.cert };
+  return { entry, home, svc, invite, tls };
+}
+
+test('curl-like clients reach an agent through an entry that reads nothing', async (t) => {
+  const { entry, home, svc, invite, tls } = await nodes(t);
   const aid = await home.newAgent(await service(t));
   const { node_aid: node } = await entry.call<{ node_aid: string }>('GET', '/status');
-  const svc = (...args: readonly string[]) => runSvc([...args], { env: { SVC_API: home.api } });
 
   const refused = await svc('expose', aid, '--name', 'demo', '--at', node);
   assert.match(refused.stderr, /no entry, or gives this agent no public name/);
-  const invited = await runSvc(['--quiet', 'invite', '--public'], { env: { SVC_API: entry.api } });
-  const joined = await svc('join', invited.stdout.trim());
-  assert.equal(joined.code, 0, joined.stderr);
-
+  await invite();
   const exposed = await svc('--json', 'expose', aid, '--name', 'demo');
   assert.equal(exposed.code, 0, exposed.stderr);
   const { id, url, token, state } = JSON.parse(exposed.stdout);
   assert.deepEqual([url, state], [`https://${HOST}`, 'serves']);
 
-  const tls = { host: '127.0.0.1', port, servername: HOST, ca: own.cert };
   const options = { ...tls, agent: false, headers: { host: HOST, authorization: `Bearer ${token}` } } as const;
   const ask = async (body: Buffer) => {
     const request = requestHttps({ ...options, method: 'POST' });
@@ -108,4 +121,41 @@ test('curl-like clients reach an agent through an entry that reads nothing', asy
       () => true,
     ),
   );
+});
+
+test('the official A2A client calls an agent by its public card, also with streaming', async (t) => {
+  const { home, svc, invite, tls } = await nodes(t);
+  const agent = await A2aAgent.start();
+  t.after(() => agent.stop());
+  const aid = await home.newAgent(`127.0.0.1:${agent.port}`);
+  await invite();
+  const exposed = await svc('expose', aid, '--name', 'demo', '--public', '--yes');
+  assert.equal(exposed.code, 0, exposed.stderr);
+  const called: string[] = [];
+  /** Connects to the entry in place of a DNS lookup. */
+  const fetchImpl: typeof fetch = async (input, init) => {
+    const url = new URL(input instanceof Request ? input.url : input);
+    called.push(url.origin);
+    const headers = { ...Object.fromEntries(new Headers(init?.headers)), host: url.host };
+    const path = url.pathname + url.search;
+    const request = requestHttps({ ...tls, agent: false, path, method: init?.method ?? 'GET', headers });
+    request.end(init?.body);
+    const [response] = await once(request, 'response');
+    return new Response(Readable.toWeb(response) as ReadableStream, {
+      status: response.statusCode,
+      headers: { 'content-type': response.headers['content-type'] ?? '' },
+    });
+  };
+  const client = await new ClientFactory({
+    cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
+    transports: [new JsonRpcTransportFactory({ fetchImpl })],
+  }).createFromUrl(`https://${HOST}`);
+  const send = (text: string) =>
+    SendMessageRequest.fromJSON({ message: { messageId: text, role: 'ROLE_USER', parts: [{ text }] } });
+  const answer = await client.sendMessage(send('hello'));
+  assert.match(JSON.stringify(answer), /echo: hello/);
+  const events: string[] = [];
+  for await (const event of client.sendMessageStream(send('stream on'))) events.push(JSON.stringify(event));
+  assert.match(events.join(), /echo: stream on/);
+  assert.deepEqual([...new Set(called)], [`https://${HOST}`]);
 });
