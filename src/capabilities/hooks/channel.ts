@@ -72,6 +72,8 @@ export interface ChannelRequest {
   readonly started: number;
   /** Position of the last item that it has taken. */
   readonly taken?: string | undefined;
+  /** The session ends: it wants no further item. */
+  readonly isLast?: boolean | undefined;
 }
 
 /** No item. `again_ms`: when to ask again. */
@@ -139,6 +141,10 @@ export class Channel {
   async next(request: ChannelRequest, signal: AbortSignal): Promise<ChannelAnswer> {
     const { clock, waits } = this.#deps;
     if (request.taken !== undefined) await this.#settle(request.taken);
+    if (request.isLast === true) {
+      if (this.#holder?.session === request.session) this.#holder = null;
+      return { item: null, again_ms: 0 };
+    }
     const holder = this.#hold(request);
     if (holder === null) return { item: null, again_ms: OTHER_SESSION_MS };
     holder.asking++;

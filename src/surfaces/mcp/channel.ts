@@ -34,6 +34,8 @@ Messages from agents that the user knows arrive as <channel> events. Attributes:
 
 /** Milliseconds until a failed request is repeated. */
 const RETRY_MS = 1000;
+/** Deadline for the confirmation of the last item when the session ends, milliseconds. */
+const LAST_MS = 3000;
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -42,6 +44,8 @@ export interface ChannelRequest {
   readonly session: string;
   readonly started: number;
   readonly taken?: string | undefined;
+  /** The session ends: it wants no further item. */
+  readonly isLast?: boolean | undefined;
 }
 
 interface ChannelItem {
@@ -110,9 +114,10 @@ export function serveChannel(server: Server, ask: AskChannel, signalOf: (context
 
 function requestIn(value: unknown): ChannelRequest | null {
   if (!isObject(value)) return null;
-  const { session, started, taken } = value;
+  const { session, started, taken, isLast } = value;
   if (typeof session !== 'string' || typeof started !== 'number') return null;
-  return typeof taken === 'string' ? { session, started, taken } : { session, started };
+  const request = { session, started, isLast: isLast === true };
+  return typeof taken === 'string' ? { ...request, taken } : request;
 }
 
 /** The reply in a result of the daemon. @throws SvcError `protocol_error` */
@@ -191,9 +196,11 @@ export async function runChannel(
     });
   let sent: string | undefined;
   let taken: string | undefined;
+  let confirmed: string | undefined;
   while (!signal.aborted) {
     try {
       const reply = await ask({ ...session, taken }, signal);
+      confirmed = taken;
       if ('again_ms' in reply) {
         if (reply.again_ms > 0) await pause(reply.again_ms);
         continue;
@@ -210,6 +217,8 @@ export async function runChannel(
       await pause(RETRY_MS);
     }
   }
+  // The next session must not get this item again.
+  if (taken !== confirmed) await ask({ ...session, taken, isLast: true }, AbortSignal.timeout(LAST_MS)).catch(() => {});
 }
 
 /** Resolves when the client has read everything so far: it answers in order. */

@@ -4,7 +4,6 @@ import type { Readable, Writable } from 'node:stream';
 import { isJSONRPCRequest, ProtocolError, ProtocolErrorCode, type Server } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import type { Clock } from '../../foundation/clock.ts';
-import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { ToolTable } from '../../operations/tool-call.ts';
@@ -87,10 +86,12 @@ function serve(
   finishing.once('close', ended);
   output.on('error', ended);
   const transport = new StdioTransport(finishing, output, pending);
+  const channels: Promise<void>[] = [];
   const handle = serveStdio(
     ({ era }) => {
       const server = make(controller.signal, transport);
-      if (channel !== undefined) withChannel(server, era, { ...channel, clock }, controller.signal);
+      if (channel !== undefined)
+        withChannel(server, era, { ...channel, clock }, controller.signal, (work) => channels.push(work));
       return server;
     },
     { transport },
@@ -100,7 +101,8 @@ function serve(
     await handle.close();
     ended();
   };
-  return { closed: promise, close };
+  const closed = promise.then(() => Promise.all(channels)).then(() => {});
+  return { closed, close };
 }
 
 interface SessionChannel {
@@ -122,18 +124,22 @@ function channelOf(
   return { ask, permissions: { peer, say: (text) => call('chat_send', { peer, text }) } };
 }
 
-/** Runs the channel of a connection when its client is ready. A connection to find out the revision gets no items. */
+/**
+ * Runs the channel of a connection when its client is ready. A connection to find out the revision gets no items.
+ * @param onRun gets the end of the channel, which confirms the last item
+ */
 function withChannel(
   server: Server,
   era: 'legacy' | 'modern',
   { permissions, ...parts }: SessionChannel & { readonly clock: Clock },
   signal: AbortSignal,
+  onRun: (work: Promise<void>) => void,
 ): void {
   const prompts = permissions && new PermissionPrompts(server, permissions);
   const closed = new AbortController();
   // oxlint-disable-next-line prefer-add-event-listener -- a server of the SDK is no EventTarget
   server.onclose = () => closed.abort();
-  const run = (): void => detach(runChannel(server, { ...parts, prompts }, AbortSignal.any([signal, closed.signal])));
+  const run = (): void => onRun(runChannel(server, { ...parts, prompts }, AbortSignal.any([signal, closed.signal])));
   if (era === 'legacy') server.oninitialized = run;
   else parts.clock.after(0, run);
 }

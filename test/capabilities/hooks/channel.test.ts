@@ -258,6 +258,18 @@ test('one session at a time gets items: the newest, then an older session', asyn
   assert.deepEqual(await world.session('next', 0).texts(1), ['text of a2']);
 });
 
+test('a session that ends confirms its last item, and the next one gets the others', async (t) => {
+  const world = await World.start(t);
+  const session = world.session('s', 2);
+  world.receive(friend, 'a1', 'a2');
+  const { position } = await session.take();
+  world.open();
+  const request = { session: 's', started: 2, taken: position, isLast: true };
+  assert.deepEqual(await world.channel.next(request, session.controller.signal), { item: null, again_ms: 0 });
+  assert.deepEqual(world.read, ['a1']);
+  assert.deepEqual(await world.session('next', 1).texts(1), ['text of a2']);
+});
+
 test('a flood is handed over slowly', async (t) => {
   const world = await World.start(t);
   const session = world.session('s');
