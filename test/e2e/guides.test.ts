@@ -133,8 +133,8 @@ const PREPARATIONS: Readonly<Record<string, Preparation>> = {
 
 /** The page that sets up the machines of all guides. */
 const SETUP = 'vps.md';
-/** Pages of `docs/guides/` that do not use these machines. */
-const OTHER_PAGES = ['README.md', 'tour.md', 'sandbox.md', 'systemd.md', SETUP];
+/** Pages of `docs/guides/` that do not use these machines. `public-address.test.ts` types the commands of public-address.md. */
+const OTHER_PAGES = ['README.md', 'tour.md', 'sandbox.md', 'systemd.md', 'public-address.md', SETUP];
 
 /** Clears the access list of the agent at home. It stays bound to the service of an earlier guide. */
 const EMPTY_ACL = `

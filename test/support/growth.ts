@@ -156,7 +156,7 @@ export const FIELDS: Readonly<Record<string, readonly string[]>> = {
   'own: ports of this node': ['network/transport/quic/dialer 2'],
   'Ends of lanes at a helper': ['network/transport/tls/pairs 2'],
   'own: connections of this node to helpers': ['network/transport/tls/proxy 1'],
-  'own: requests of MCP clients of this machine': ['surfaces/mcp-hub/http 1'],
+  'own: requests of MCP clients of this machine': ['surfaces/mcp-hub/http 1', 'surfaces/mcp/channel 1'],
   'Processes of a shared MCP server': [
     'surfaces/mcp-share/bridge 1',
     'surfaces/mcp-share/caller-process 1',
