@@ -68,6 +68,7 @@ test('notes reach a session once each, over restarts of the daemon and of the se
   assert.deepEqual(session.client.getServerCapabilities()?.experimental, { 'claude/channel': {} });
   const { restarts, each } = scaled({ restarts: 3, each: 4 }, { restarts: 20, each: 50 });
   const sent: string[] = [];
+  let sessions = 1;
   for (let round = 0; round < restarts; round++) {
     for (let i = 0; i < each; i++) {
       const text = `note ${round}.${i}`;
@@ -80,11 +81,15 @@ test('notes reach a session once each, over restarts of the daemon and of the se
     if (round % 3 !== 1) continue;
     await session.client.close();
     session = await Session.start(t, dataDir, events);
+    sessions++;
   }
   const mailbox = async (read: boolean) =>
     (await daemon.call<{ messages: { text: string }[] }>('GET', `/agents/${to}/mailbox?read=${read}`)).messages;
   await eventually('all are read', async () => (await mailbox(false)).length === 0);
-  assert.deepEqual(events.map(textIn).toSorted(), sent.toSorted());
+  // An item that a session had not confirmed when it ended arrives again, under the same name.
+  const byItem = new Map(events.map((event) => [event.meta['item'], event]));
+  assert.ok(events.length - byItem.size <= sessions - 1, `${events.length - byItem.size} items arrived twice`);
+  assert.deepEqual([...byItem.values()].map(textIn).toSorted(), sent.toSorted());
   const { item, sent_at: sentAt, message_id: id, ...meta } = events[0]?.meta ?? {};
   assert.deepEqual(meta, { kind: 'note', to, from, label: 'bob' });
   assert.match(`${item} ${sentAt} ${id}`, /^\d+\.0 2\S+Z [0-9a-f]{64}$/);
