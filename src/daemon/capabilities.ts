@@ -28,7 +28,7 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
   const access = buildAccess(f, agents, api);
   const offered = buildOffered(f, access);
   const links = buildLinks(f, n, agents, access, offered);
-  const askOwner = askOwnerOver(links, f.clock);
+  const askOwner = askOwnerOver(links, f.clock, (aid) => directory.directory.summary(aid).name);
   const traces = buildTraces(f, agents, access, links);
   const calls = buildCalls(f, agents, access, links, askOwner, traces);
   const objects = buildObjects(f, agents, access, offered, links);

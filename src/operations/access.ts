@@ -193,6 +193,7 @@ export const accessRequestOperations = declare(DECISION, {
           caller: AidText,
           label: nullable(Type.String({ description: 'From the address book.' })),
           known: Type.Boolean({ description: 'The owner knows the caller.' }),
+          name: Type.Optional(Type.String({ description: 'The caller calls itself so.' })),
           kind: oneOf([...ASK_KINDS, 'chat']),
           asked: Type.String({ description: 'What the caller wants, in its words: a method and a path.' }),
           tool: nullable(Type.String({ description: 'The MCP tool that the caller named.' })),

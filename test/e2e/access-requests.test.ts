@@ -117,6 +117,7 @@ describe('an agent whose owner is asked', () => {
     // Its own daemon checked the service.
     const untouched = { ...service.seen };
     assert.equal(untouched.bytes, 0);
+    await far.call('POST', `/agents/${guest}/profile`, { name: 'Ada' });
     await svcOk(far, 'trace', '--next', aid);
     const first = await far.request('POST', `/fetch/${aid}`, { ...body, note: 'It is me, Ada\u001b[31m' });
     assert.equal(first.status, 403);
@@ -134,7 +135,7 @@ describe('an agent whose owner is asked', () => {
       { ...request, first_at: '', last_at: '', expires_at: '' },
       {
         ...{ id: request.id, aid, caller: guest, label: null, known: false, kind: 'call', asked: 'POST /order' },
-        ...{ tool: null, note: 'It is me, Ada [31m', state: 'pending', count: 1 },
+        ...{ tool: null, name: 'Ada', note: 'It is me, Ada [31m', state: 'pending', count: 1 },
         ...{ first_at: '', last_at: '', expires_at: '' },
       },
     );

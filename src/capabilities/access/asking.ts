@@ -4,12 +4,14 @@
  * caller expires. Format: docs/protocol-links.md, "Asking for access".
  */
 import { requestText } from '../../foundation/access-text.ts';
+import { calledName, isCalledName } from '../../foundation/called-name.ts';
 import {
   CborMap,
   converted,
   fromBytes,
   type Kind,
   nullable,
+  optional,
   text,
   toBytes,
   uint,
@@ -64,6 +66,7 @@ const ASK = new CborMap(
     asked: ['a', line(MAX_ASKED_BYTES)],
     tool: ['t', nullable(text(isToolName))],
     note: ['n', line(MAX_ACCESS_NOTE_BYTES)],
+    name: ['m', optional(text(isCalledName))],
     waitS: [
       'w',
       converted(
@@ -151,10 +154,10 @@ async function answer(link: LinkStream, requests: AccessRequests, clock: Clock, 
 
 // The calling side.
 
-/** Asks the owners of remote agents. */
-export function askOwnerOver(links: Links, clock: Clock): AskOwner {
+/** Asks the owners of remote agents. @param nameOf the name that a local agent gives itself; empty without one */
+export function askOwnerOver(links: Links, clock: Clock, nameOf: (local: Aid) => string): AskOwner {
   return async (local, remote, ask, signal) => {
-    const link = await openAsk(links, local, remote, ask, signal);
+    const link = await openAsk(links, local, remote, { ...ask, name: calledName(nameOf(local)) }, signal);
     const { state, id } = await verdictOf(link, ask.waitS, clock, signal);
     switch (state) {
       case 'allowed':

@@ -153,7 +153,7 @@ export class AccessRequests implements Component {
     if (!this.#rate.take(holder)) return { state: 'busy', id: known.id };
     const at = clock.now();
     const { kind, asked, tool, note } = wish;
-    const text = { kind, asked, tool, note };
+    const text = { kind, asked, tool, note, name: wish.name ?? null };
     const { node, source } = holder;
     const request = { called, caller, ...text, node, source, at, expiresAt: at + ACCESS_REQUEST_LIFE_MS };
     if (known.id !== null) {

@@ -15,6 +15,8 @@ const REQUEST = new Table('access_requests', {
   /** The MCP tool that the caller named; null if none. */
   tool: nullable(text),
   note: text,
+  /** The name that the caller gives itself; null without one. */
+  name: nullable(text),
   /** Node of the caller, as text. */
   node: text,
   /** Address of that node; null for a caller on this machine. */
@@ -84,9 +86,16 @@ export class AccessRequestStore {
   }
 
   /** The caller repeats its request with the same text. */
-  repeat({ id, node, source, at, expiresAt }: Pick<AskedRequest, 'id' | 'node' | 'source' | 'at' | 'expiresAt'>): void {
+  repeat({
+    id,
+    name,
+    node,
+    source,
+    at,
+    expiresAt,
+  }: Pick<AskedRequest, 'id' | 'name' | 'node' | 'source' | 'at' | 'expiresAt'>): void {
     this.#store.run`
-      UPDATE access_requests SET node = ${node}, source = ${source}, last_at = ${at}, count = count + 1,
+      UPDATE access_requests SET name = ${name}, node = ${node}, source = ${source}, last_at = ${at}, count = count + 1,
         expires_at = ${expiresAt}
       WHERE id = ${id}`;
   }

@@ -845,6 +845,8 @@ const ACCESS_REQUESTS = `
     asked TEXT NOT NULL,
     tool TEXT,
     note TEXT NOT NULL,
+    -- The name that the caller gives itself.
+    name TEXT,
     -- Where the caller came from: requests are counted by source.
     node TEXT NOT NULL,
     source TEXT,

@@ -239,6 +239,8 @@ export interface AccessAsk {
   readonly tool: string | null;
   /** A text to the owner. */
   readonly note: string;
+  /** The name that the caller gives itself. */
+  readonly name?: string | undefined;
   /** How long the caller waits for the decision, seconds. */
   readonly waitS: number;
 }

@@ -122,6 +122,7 @@ export function accessRequestView(row: AccessRequestRow) {
     asked: row.asked,
     tool: row.tool,
     note: row.note,
+    ...(row.name === null ? {} : { name: row.name }),
     state: row.isOnce ? ('allowed_once' as const) : ('pending' as const),
     ...(row.tools === null ? {} : { tools: [...row.tools] }),
     count: row.count,

@@ -30,12 +30,13 @@ async function knownTo(client: SvcClient, aid: string): Promise<readonly string[
   return (await Promise.all(parts)).flat();
 }
 
-/** Local agents, peers of tunnels and links, friends, senders of notes, members of groups, entries of access lists. */
+/** Local agents, peers of tunnels and links, friends, senders of notes, members of groups, entries of access lists, callers that request access. */
 export async function seenAids(client: SvcClient, own: readonly { readonly aid: string }[]): Promise<Set<string>> {
   const parts = [
     heard(client.tunnelList()),
     heard(client.nodeLinks()),
     heard(client.remoteAdminGet()),
+    heard(client.accessRequests()),
     ...own.slice(0, MAX_LOOKED_UP).map(({ aid }) => knownTo(client, aid)),
   ];
   return new Set([...own.map(({ aid }) => aid), ...(await Promise.all(parts)).flat()]);

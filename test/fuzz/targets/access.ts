@@ -16,7 +16,7 @@ const ask = decoder({
   edit: editCbor,
   seeds: () => [
     body(encodeAsk({ kind: 'call', asked: 'GET /', tool: null, note: '', waitS: 0 })),
-    body(encodeAsk({ kind: 'tunnel', asked: 'TCP', tool: 'search', note: 'Ada ✓', waitS: 60 })),
+    body(encodeAsk({ kind: 'tunnel', asked: 'TCP', tool: 'search', note: 'Ada ✓', name: 'Ada', waitS: 60 })),
   ],
   decode: decodeAsk,
   encode: (value) => body(encodeAsk(value)),

@@ -1,9 +1,10 @@
 /** `svc callers`: callers of an agent, and refused callers. `svc access`: callers that ask for access. */
+import { callsItself } from '../../../foundation/called-name.ts';
 import { relativeTime } from '../../../foundation/display-text.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { expiry } from '../options.ts';
-import { formatTable, type OutputText } from '../text.ts';
+import { commandWord, formatTable, type OutputText } from '../text.ts';
 
 // `svc access`: callers that ask for access, and agents that are closed after the database lost changes.
 
@@ -28,16 +29,20 @@ function requestsText({ requests }: AnswerOf<'accessRequests'>): OutputText {
   const now = Date.now();
   const rows = requests.map((one) => [
     one.id,
-    one.label ?? one.caller,
+    one.label ?? (one.name === undefined ? one.caller : `${one.caller}, ${callsItself(one.name)}`),
     one.aid,
     askedText(one),
     one.count,
     relativeTime(one.last_at, now),
   ]);
+  const unsaved = requests.flatMap(({ name, label, caller }) =>
+    name === undefined || label !== null ? [] : [`svc alias add ${commandWord(name)} ${caller}`],
+  );
   const notes = requests.filter(({ note }) => note !== '').map(({ id, note }) => `${id}: "${note}"`);
   return [
     formatTable(['ID', 'CALLER', 'AGENT', 'ASKS FOR', 'TIMES', 'LAST'], rows, 'No requests for access.'),
     ...(notes.length === 0 ? [] : ['', 'Notes, written by the callers:', ...notes]),
+    ...(unsaved.length === 0 ? [] : ['', 'To save callers under their names:', ...new Set(unsaved)]),
   ];
 }
 
