@@ -146,6 +146,7 @@ const BY_NAME: Readonly<Record<string, string>> = {
   tunnel: '127.0.0.1:40123',
   service_tcp: '127.0.0.1:8080',
   endpoints: 'quic://192.0.2.1:4122',
+  rules: 'POST /hooks/github',
   path: '/',
   method: 'GET',
   kind: 'msg',
