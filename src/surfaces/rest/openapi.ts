@@ -126,6 +126,7 @@ const TAG_DESCRIPTIONS: Readonly<Record<string, string>> = {
   Panel: 'The web panel.',
   Reach: 'Paths to other nodes.',
   'Remote administration': 'Managing this node from another machine.',
+  'Public addresses': 'Agents at https addresses, for callers without svcd, and the entry of their names.',
   Tunnels: 'TCP connections to remote agents.',
   Updates: 'Updates of svcd.',
   Wallets: 'Agents whose master key is a wallet.',
