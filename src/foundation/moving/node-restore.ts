@@ -237,14 +237,16 @@ function rewriteConfig(file: string): void {
 }
 
 /**
- * Turns public addresses off: only the owner of this machine can expose an agent on it. Renames state that peers would otherwise continue after the time of the backup: members read the copies of groups
- * from the start, and no event number is used twice.
+ * Turns public addresses off and claims none of their names: only the owner of this machine can expose an agent on it.
+ * Renames state that peers would otherwise continue after the time of the backup: members read the copies of groups from the
+ * start, and no event number is used twice.
  */
 export function resetAfterRestore(store: Store): void {
   store.transaction(() => {
     for (const { lid } of store.all('SELECT lid FROM group_logs'))
       store.run('UPDATE group_logs SET epoch = ? WHERE lid = ?', new Uint8Array(randomBytes(EPOCH_BYTES)), Number(lid));
     store.run('UPDATE exposures SET is_on = 0');
+    store.run('DELETE FROM public_names');
     store.run("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'events'", EVENTS_SKIPPED);
   });
 }
