@@ -115,7 +115,7 @@ export const exposureOperations = declare(
       summary: 'Lists the public addresses, with their tokens and clients.',
       route: 'GET /exposures',
       output: Type.Object({ exposures: Type.Array(ExposureView, { maxItems: MAX_EXPOSURES }) }),
-      tool: { name: 'svc_exposures', description: 'Public addresses of agents.' },
+      tool: { name: 'svc_exposures', description: 'Public addresses of agents.', foreignText: true },
     },
 
     exposureOff: {

@@ -2,6 +2,7 @@
 import type { SettingWords } from './daemon-words.ts';
 
 export const deSettings = {
+  'setting.acme_directory': 'URL des ACME-Servers, der Zertifikate für öffentliche Adressen ausstellt.',
   'setting.api_addr': 'TCP-Adresse der API. Eine Adresse, die nicht loopback ist, braucht ein `api_token`.',
   'setting.api_token': 'API-Token, gesendet als `Authorization: Bearer`. Leer: keines.',
   'setting.auto_publish':
@@ -10,6 +11,11 @@ export const deSettings = {
     'Knoten, über die dieser Knoten dem Netz beitritt: `host:port`, oder `host` für Port 4121. Mit `<node aid>@` davor muss der Knoten diesen Schlüssel nachweisen.',
   'setting.disable_relay': 'Nie ein Relay oder UDP über TLS verwenden. Verbindungen, die das brauchen, schlagen fehl.',
   'setting.disable_upnp': 'Den Router nicht um ein Port-Mapping bitten (UPnP, NAT-PMP, PCP).',
+  'setting.entry_bytes_per_day': 'Bytes pro Tag (UTC), die für öffentliche Namen weitergeleitet werden.',
+  'setting.entry_bytes_per_second': 'Bytes pro Sekunde, die für öffentliche Namen weitergeleitet werden.',
+  'setting.entry_connections': 'Öffentliche Verbindungen, die gleichzeitig weitergeleitet werden.',
+  'setting.entry_proxies':
+    'IP-Adressen und IPv4-Netze von Webservern vor `tls_listen`, die TLS mit einem PROXY-Header weitergeben.',
   'setting.fallback_host':
     'Öffentlicher Hostname oder öffentliche IP-Adresse. Gilt, bis ein Knoten diesen unter einer anderen Adresse erreicht hat.',
   'setting.files_root':
@@ -35,6 +41,11 @@ export const deSettings = {
     'HTTP-Proxy für UDP über TLS: eine URL mit `http://` oder `https://`, `auto` für `HTTPS_PROXY`, `ALL_PROXY` und `NO_PROXY`, oder `none`.',
   'setting.proxy_command':
     'Befehl, der `user:password` für den Proxy ausgibt. Er läuft erneut, wenn der Proxy das Passwort ablehnt.',
+  'setting.public_cert':
+    'Absoluter Pfad eines PEM-Zertifikats für öffentliche Adressen. Leer: Zertifikate von `acme_directory`.',
+  'setting.public_key': 'Absoluter Pfad des PEM-Schlüssels dazu.',
+  'setting.public_names':
+    'Domains dieses Eingangs: Agenten, denen `svc entry allow` es erlaubt, haben Namen darunter. Leer: kein Eingang.',
   'setting.quic_listen_addr': 'UDP-Adresse von QUIC. Leer: der Port nach `listen_addr`.',
   'setting.relay_bytes_per_day': 'Bytes pro Tag (UTC), die für andere weitergeleitet werden.',
   'setting.relay_bytes_per_second': 'Bytes pro Sekunde, die für andere weitergeleitet werden.',

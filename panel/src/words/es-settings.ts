@@ -2,6 +2,7 @@
 import type { SettingWords } from './daemon-words.ts';
 
 export const esSettings = {
+  'setting.acme_directory': 'URL del servidor ACME que firma los certificados de las direcciones públicas.',
   'setting.api_addr': 'Dirección TCP de la API. Una dirección que no sea de loopback necesita un `api_token`.',
   'setting.api_token': 'Token de la API, enviado como `Authorization: Bearer`. Vacío: ninguno.',
   'setting.auto_publish': 'Publicar los agentes después de registrarlos. Lo publicado se renueva en todo caso.',
@@ -9,6 +10,11 @@ export const esSettings = {
     'Nodos por los que este nodo se une a la red: `host:port`, o `host` para el puerto 4121. Con `<node aid>@` delante, el nodo debe demostrar que tiene esa clave.',
   'setting.disable_relay': 'No usar nunca un relay ni UDP sobre TLS. Las conexiones que los necesitan fallan.',
   'setting.disable_upnp': 'No pedir al router una asignación de puertos (UPnP, NAT-PMP, PCP).',
+  'setting.entry_bytes_per_day': 'Bytes por día (UTC) que se reenvían para nombres públicos.',
+  'setting.entry_bytes_per_second': 'Bytes por segundo que se reenvían para nombres públicos.',
+  'setting.entry_connections': 'Conexiones públicas que se reenvían al mismo tiempo.',
+  'setting.entry_proxies':
+    'Direcciones IP y redes IPv4 de los servidores web delante de `tls_listen` que reenvían TLS con una cabecera PROXY.',
   'setting.fallback_host':
     'Nombre de host o dirección IP públicos que se publican hasta que un nodo llegue a este por otra dirección.',
   'setting.files_root':
@@ -34,6 +40,11 @@ export const esSettings = {
     'Proxy HTTP para UDP sobre TLS: una URL con `http://` o `https://`, `auto` para leer `HTTPS_PROXY`, `ALL_PROXY` y `NO_PROXY`, o `none`.',
   'setting.proxy_command':
     'Comando que imprime `user:password` para el proxy. Se ejecuta de nuevo cuando el proxy rechaza la contraseña.',
+  'setting.public_cert':
+    'Ruta absoluta de un certificado PEM para las direcciones públicas. Vacío: certificados de `acme_directory`.',
+  'setting.public_key': 'Ruta absoluta de su clave PEM.',
+  'setting.public_names':
+    'Dominios de esta entrada: los agentes que `svc entry allow` permite tienen nombres por debajo de ellos. Vacío: sin entrada.',
   'setting.quic_listen_addr': 'Dirección UDP de QUIC. Vacío: el puerto siguiente a `listen_addr`.',
   'setting.relay_bytes_per_day': 'Bytes por día (UTC) que se retransmiten para otros.',
   'setting.relay_bytes_per_second': 'Bytes por segundo que se retransmiten para otros.',

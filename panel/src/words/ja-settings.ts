@@ -2,6 +2,7 @@
 import type { SettingWords } from './daemon-words.ts';
 
 export const jaSettings = {
+  'setting.acme_directory': '公開アドレスの証明書に署名する ACME サーバーの URL。',
   'setting.api_addr': 'API の TCP アドレス。ループバック以外のアドレスには `api_token` が必要です。',
   'setting.api_token': 'API トークン。`Authorization: Bearer` で送信します。空欄：なし。',
   'setting.auto_publish': '登録後にエージェントを公開します。公開済みのレコードは常に更新されます。',
@@ -9,6 +10,11 @@ export const jaSettings = {
     'ネットワークへの参加に使うノード：`host:port`、ポート 4121 なら `host` のみ。先頭に `<node aid>@` を付けると、ノードはその鍵を証明する必要があります。',
   'setting.disable_relay': 'リレーも UDP over TLS も使いません。必要とする接続は失敗します。',
   'setting.disable_upnp': 'ルーターにポートマッピングを要求しません（UPnP、NAT-PMP、PCP）。',
+  'setting.entry_bytes_per_day': '公開名のために 1 日（UTC）に転送するバイト数。',
+  'setting.entry_bytes_per_second': '公開名のために 1 秒間に転送するバイト数。',
+  'setting.entry_connections': '同時に転送する公開接続の数。',
+  'setting.entry_proxies':
+    '`tls_listen` の前にあり、PROXY ヘッダー付きで TLS を渡す Web サーバーの IP アドレスと IPv4 ネットワーク。',
   'setting.fallback_host': '公開するホスト名または IP アドレス。別のアドレスで到達されるまで使います。',
   'setting.files_root':
     'オブジェクト用フォルダーの絶対パス。空欄：データディレクトリの `files`。`none`：オブジェクトは無効。',
@@ -32,6 +38,10 @@ export const jaSettings = {
     'UDP over TLS の HTTP プロキシ：`http://` か `https://` の URL、`HTTPS_PROXY`、`ALL_PROXY`、`NO_PROXY` を読む `auto`、または `none`。',
   'setting.proxy_command':
     'プロキシの `user:password` を出力するコマンド。プロキシがパスワードを拒否すると再実行します。',
+  'setting.public_cert': '公開アドレス用の PEM 証明書の絶対パス。空欄：`acme_directory` の証明書。',
+  'setting.public_key': 'その PEM 鍵の絶対パス。',
+  'setting.public_names':
+    'このエントリーのドメイン。`svc entry allow` が許可したエージェントは、その下の名前を持ちます。空欄：エントリーなし。',
   'setting.quic_listen_addr': 'QUIC の UDP アドレス。空欄：`listen_addr` の次のポート。',
   'setting.relay_bytes_per_day': '他のノードのために 1 日（UTC）にリレーするバイト数。',
   'setting.relay_bytes_per_second': '他のノードのために 1 秒間にリレーするバイト数。',

@@ -2,6 +2,7 @@
 import type { SettingWords } from './daemon-words.ts';
 
 export const zhSettings = {
+  'setting.acme_directory': '为公开地址签发证书的 ACME 服务器的 URL。',
   'setting.api_addr': 'API 的 TCP 地址。非环回地址需要 `api_token`。',
   'setting.api_token': 'API 令牌，以 `Authorization: Bearer` 发送。留空：无。',
   'setting.auto_publish': '注册后发布智能体。已发布的记录始终会续期。',
@@ -9,6 +10,10 @@ export const zhSettings = {
     '用于加入网络的节点：`host:port`，或 `host`（端口 4121）。前面加 `<node aid>@` 时，节点必须证明持有该密钥。',
   'setting.disable_relay': '从不使用中继或 UDP over TLS。需要它们的连接会失败。',
   'setting.disable_upnp': '不向路由器请求端口映射（UPnP、NAT-PMP、PCP）。',
+  'setting.entry_bytes_per_day': '每天（UTC）为公开名称转发的字节数。',
+  'setting.entry_bytes_per_second': '每秒为公开名称转发的字节数。',
+  'setting.entry_connections': '同时转发的公开连接数。',
+  'setting.entry_proxies': '位于 `tls_listen` 前面、以 PROXY 头转交 TLS 的 Web 服务器的 IP 地址和 IPv4 网络。',
   'setting.fallback_host': '要发布的公网主机名或 IP 地址，直到有节点通过其他地址访问到本节点。',
   'setting.files_root': '对象文件夹的绝对路径。留空：数据目录中的 `files`。`none`：关闭对象功能。',
   'setting.help_others': '如果陌生节点可以访问本节点，则帮助其他节点：协助它们互相建立连接并为其中继。',
@@ -28,6 +33,9 @@ export const zhSettings = {
   'setting.proxy':
     '用于 UDP over TLS 的 HTTP 代理：以 `http://` 或 `https://` 开头的 URL；`auto` 读取 `HTTPS_PROXY`、`ALL_PROXY` 和 `NO_PROXY`；或 `none`。',
   'setting.proxy_command': '输出代理的 `user:password` 的命令。代理拒绝密码时会再次运行。',
+  'setting.public_cert': '公开地址所用 PEM 证书的绝对路径。留空：使用 `acme_directory` 的证书。',
+  'setting.public_key': '其 PEM 密钥的绝对路径。',
+  'setting.public_names': '此入口的域名：`svc entry allow` 允许的智能体持有其下的名称。留空：无入口。',
   'setting.quic_listen_addr': 'QUIC 的 UDP 地址。留空：`listen_addr` 的下一个端口。',
   'setting.relay_bytes_per_day': '每天（UTC）为其他节点中继的字节数。',
   'setting.relay_bytes_per_second': '每秒为其他节点中继的字节数。',

@@ -40,6 +40,7 @@ const WRITERS: Readonly<Record<string, (args: Values) => string>> = {
   svc_mailbox_poll: () => 'the agent in "sender" of each note, which signed it',
   chat_read: (args) => `${named(args, 'peer')} (entries with "dir":"in"), which proved its identity on the connection`,
   chat_contacts: () => 'the agent in "peer" of each request, which proved its identity on the connection',
+  svc_exposures: () => 'the user, and for a "problem" perhaps by an ACME server or an entry',
   svc_events_poll: () => 'this node, about what the agents named in each event did',
   svc_file_offers: () => 'the agent in "peer" of each offer with "direction":"in", which signed it',
   svc_file_take: () => 'the agent in "peer" of the offer, which signed it',

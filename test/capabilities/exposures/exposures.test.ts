@@ -89,7 +89,14 @@ test('nothing is exposed by a restored backup, until the owner exposes the agent
   const { token } = before.addToken(id, 'laptop', [], null);
   const authorization = `Bearer ${token}`;
   assert.equal(exposuresOf(store).admit(HOST, { ...REQUEST, authorization }).token?.label, 'laptop');
+  store.run(
+    'INSERT INTO public_names (name, aid, entry, held_at, seen_at, due_at) VALUES (?, ?, ?, 1, 1, 1)',
+    HOST,
+    aid,
+    aid,
+  );
   resetAfterRestore(store);
+  assert.deepEqual(store.all('SELECT name FROM public_names'), []);
   const after = exposuresOf(store);
   assert.equal(after.served(HOST), null);
   assert.equal(after.list()[0]?.isOn, false);

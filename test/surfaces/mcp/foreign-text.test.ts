@@ -78,7 +78,7 @@ const OURS: Readonly<Record<string, readonly string[]>> = {
     ...['exit/error/code', 'exit/error/message', 'exit/helper', 'exit/proxy'],
     ...['lent_ports/listen_addrs[]', 'lent_ports/failed_addrs[]/address'],
     PENDING,
-    ...['name', 'version', 'nat_type_label', 'data_dir', 'files_root', 'update_state'],
+    ...['name', 'version', 'nat_type_label', 'data_dir', 'files_root', 'update_state', 'missing_packages[]'],
     // Numeric addresses and ports.
     ...['observed_addrs[]', 'listen_addrs[]', 'lost_listen_hosts[]', 'mapped_addrs[]', 'relays[]', 'helpers[]'],
   ],
