@@ -444,6 +444,7 @@ test('each guide works as described', async (t) => {
       await reader.follow(step);
       if (step.text.startsWith('python3 weather.py')) await untilListening(home, 8000);
     }
+    await reader.closeSessions();
   };
   for (const guide of readdirSync(GUIDES))
     if (!OTHER_PAGES.includes(guide)) await t.test(guide, (t) => begin(t, guide));

@@ -1,5 +1,6 @@
 /** Joins a network by an invitation: no bootstrap list, no discovery. */
 import assert from 'node:assert/strict';
+import { hostname } from 'node:os';
 import { test } from 'node:test';
 import { memberOf } from '../../src/foundation/json.ts';
 import { runSvc } from '../support/cli-run.ts';
@@ -59,7 +60,9 @@ test('two daemons without contacts meet by an invitation, and again after a rest
     return answer.contacts.every(({ state }) => state === 'met') && answer;
   });
   assert.deepEqual(kept, {
-    contacts: [{ contact, joined: true, state: 'met', addresses: [inviting.dhtAddress], has_answered: true }],
+    contacts: [
+      { contact, name: hostname(), joined: true, state: 'met', addresses: [inviting.dhtAddress], has_answered: true },
+    ],
   });
   const path = `/node/contacts/${encodeURIComponent(contact)}`;
   await joining.call('DELETE', path);

@@ -80,6 +80,11 @@ export class Reader implements AsyncDisposable {
     return shell;
   }
 
+  /** Ends the sessions of all assistants, which would otherwise receive the messages of the next guide. */
+  async closeSessions(): Promise<void> {
+    await Promise.all([...this.#machines.values()].map(({ tools }) => tools.close()));
+  }
+
   #at(name: string): { readonly shell: MachineShell; readonly tools: ConfiguredTools } {
     const machine = this.#machines.get(name);
     if (machine === undefined) throw new Error(`there is no machine ${name}`);

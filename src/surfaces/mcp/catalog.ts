@@ -129,6 +129,8 @@ function walk(schema: JsonSchema, change: (schema: JsonSchema, depth: number) =>
   return short === undefined ? result : { ...rest, ...short };
 }
 
+/** Values of a member of a result that the list names. A longer list is only a text: results show its values. */
+const MAX_OUTPUT_VALUES = 6;
 /** Depth of the items of lists in a result. Deeper objects are not described. */
 const MAX_OUTPUT_DEPTH = 2;
 
@@ -149,15 +151,18 @@ function isConstant(schema: JsonSchema): boolean {
   return 'const' in schema || 'enum' in schema;
 }
 
-/** The schema of a result: names and types of its members, and of the items of its lists. */
+/** The schema of a result: names and types of its members, and of the items of its lists if these have members. */
 function compactOutput(schema: TSchema): JsonSchema {
   const { properties, ...rest } = plain(schema);
   const top = isObject(properties) ? members(properties, (one) => (hasMembers(one) ? { type: 'object' } : one)) : {};
   return walk({ ...rest, properties: top }, (one, depth) => {
     if (depth > MAX_OUTPUT_DEPTH && one['type'] === 'object') return { type: 'object' };
+    const { items } = one;
+    if (isObject(items) && !hasMembers(items) && !('anyOf' in items)) return { type: 'array' };
+    const { enum: values = one['anyOf'] } = one;
+    if (Array.isArray(values) && values.length > MAX_OUTPUT_VALUES) return { type: 'string' };
     const types = plainTypes(one['anyOf'], depth);
-    // Some clients do not support a list of types, and the name of a member suffices.
-    if (types?.includes('null') === true) return {};
+    // Some clients do not support a list of types.
     if (types !== undefined) return { anyOf: types.map((type) => ({ type })) };
     const noise = (key: string) => OUTPUT_NOISE.has(key) || (key === 'type' && isConstant(one));
     return Object.fromEntries(Object.entries(one).filter(([key]) => !noise(key)));

@@ -73,7 +73,14 @@ export class ConfiguredTools implements AsyncDisposable {
     throw new Error(`no configured MCP server on ${this.#machine.name} has the tool ${tool}`);
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  /** Ends the sessions. The next call starts them again. */
+  async close(): Promise<void> {
     await Promise.all([...this.#clients.values()].map((client) => client.close()));
+    this.#clients.clear();
+    this.events.length = 0;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
   }
 }

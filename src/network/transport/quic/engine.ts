@@ -102,7 +102,7 @@ export function loadEngine(
     }
   }
   throw new SvcError('internal', {
-    message: `The QUIC engine for ${platform}-${arch} is not installed: ${packages.join(' or ')} is needed. Install svcd again with optional dependencies ("npm install --global svcd --include=optional"), then restart it. Until then, no other node can be reached.`,
+    message: `The QUIC engine for ${platform}-${arch} is not installed: ${packages.join(' or ')} is needed. Install svcd again in the same way, with optional dependencies, then restart it. Until then, no other node can be reached.`,
     cause,
   });
 }

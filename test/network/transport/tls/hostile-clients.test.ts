@@ -240,6 +240,9 @@ test('an idle client costs a helper little memory', async (t) => {
   const before = await say(child, 'memory');
   await connectMany(IDLE_CLIENTS);
   await eventually('their ports', async () => (await say(child, 'ports')) === 100 + 2 * IDLE_CLIENTS);
-  const each = ((await say(child, 'memory')) - before) / IDLE_CLIENTS;
-  assert.ok(each <= MAX_IDLE_BYTES, `${Math.round(each / 1024)} KiB each`);
+  // Buffers of the handshakes are free when their streams are idle, which takes longer on a busy machine.
+  await eventually(`at most ${MAX_IDLE_BYTES} bytes for each client`, async () => {
+    const each = ((await say(child, 'memory')) - before) / IDLE_CLIENTS;
+    return each <= MAX_IDLE_BYTES;
+  });
 });
