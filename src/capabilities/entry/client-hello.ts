@@ -90,14 +90,38 @@ function serverNameOf(hello: Fields): string | null {
   return name;
 }
 
-export class ClientHelloReader {
-  #bytes: Buffer = Buffer.allocUnsafe(FIRST_BUFFER_BYTES);
+/** Bytes in one buffer that grows. Small records would cost more memory as one buffer each. */
+class GrowingBytes {
+  #buffer: Buffer = Buffer.allocUnsafe(FIRST_BUFFER_BYTES);
   #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** All bytes, valid until the next `add`. */
+  get all(): Buffer {
+    return this.#buffer.subarray(0, this.#length);
+  }
+
+  add(bytes: Uint8Array): void {
+    const length = this.#length + bytes.length;
+    if (length > this.#buffer.length) {
+      const larger = Buffer.allocUnsafe(Math.max(length, 2 * this.#buffer.length));
+      this.#buffer.copy(larger, 0, 0, this.#length);
+      this.#buffer = larger;
+    }
+    this.#buffer.set(bytes, this.#length);
+    this.#length = length;
+  }
+}
+
+export class ClientHelloReader {
+  readonly #bytes = new GrowingBytes();
   /** The offset of the next record. */
   #next = 0;
   /** The handshake message so far, and its length with its header; 0 if unknown. */
-  readonly #parts: Buffer[] = [];
-  #received = 0;
+  readonly #message = new GrowingBytes();
   #expected = 0;
   #state: HelloState = 'more';
   #name: string | null = null;
@@ -109,58 +133,46 @@ export class ClientHelloReader {
 
   /** All bytes so far. */
   get head(): Buffer {
-    return this.#bytes.subarray(0, this.#length);
+    return this.#bytes.all;
   }
 
   /** Adds bytes. After another state than `more` they are only stored. */
   push(chunk: Uint8Array): HelloState {
-    this.#append(chunk);
+    this.#bytes.add(chunk);
     while (this.#state === 'more' && this.#takeRecord());
-    if (this.#state === 'more' && this.#length >= MAX_CLIENT_HELLO_BYTES) this.#state = 'invalid';
+    if (this.#state === 'more' && this.#bytes.length >= MAX_CLIENT_HELLO_BYTES) this.#state = 'invalid';
     return this.#state;
-  }
-
-  #append(chunk: Uint8Array): void {
-    const length = this.#length + chunk.length;
-    if (length > this.#bytes.length) {
-      const larger = Buffer.allocUnsafe(Math.max(length, 2 * this.#bytes.length));
-      this.#bytes.copy(larger, 0, 0, this.#length);
-      this.#bytes = larger;
-    }
-    this.#bytes.set(chunk, this.#length);
-    this.#length = length;
   }
 
   /** False if the next record is incomplete. */
   #takeRecord(): boolean {
-    const [start, have] = [this.#next, this.#length - this.#next];
+    const bytes = this.#bytes.all;
+    const [start, have] = [this.#next, bytes.length - this.#next];
     // Rejects other protocols by their first bytes.
-    if (have > 0 && this.#bytes[start] !== RECORD_HANDSHAKE) return this.#fail();
-    if (have > 1 && this.#bytes[start + 1] !== MAJOR_VERSION) return this.#fail();
+    if (have > 0 && bytes[start] !== RECORD_HANDSHAKE) return this.#fail();
+    if (have > 1 && bytes[start + 1] !== MAJOR_VERSION) return this.#fail();
     if (have < RECORD_START_BYTES) return false;
-    const length = this.#bytes.readUInt16BE(start + 3);
+    const length = bytes.readUInt16BE(start + 3);
     // Empty handshake records are not allowed (RFC 8446, 5.1).
     if (length === 0 || start + RECORD_START_BYTES + length > MAX_CLIENT_HELLO_BYTES) return this.#fail();
     if (have < RECORD_START_BYTES + length) return false;
     this.#next = start + RECORD_START_BYTES + length;
-    this.#parts.push(Buffer.from(this.#bytes.subarray(start + RECORD_START_BYTES, this.#next)));
-    this.#received += length;
+    this.#message.add(bytes.subarray(start + RECORD_START_BYTES, this.#next));
     this.#takeMessage();
     return this.#state === 'more';
   }
 
   #takeMessage(): void {
-    if (this.#expected === 0 && this.#received >= HANDSHAKE_HEADER_BYTES) {
-      const header = Buffer.concat(this.#parts.splice(0));
-      this.#parts.push(header);
-      this.#expected = HANDSHAKE_HEADER_BYTES + header.readUIntBE(1, 3);
-      if (header[0] !== MESSAGE_CLIENT_HELLO || this.#expected > MAX_CLIENT_HELLO_BYTES) this.#fail();
+    const message = this.#message.all;
+    if (this.#expected === 0 && message.length >= HANDSHAKE_HEADER_BYTES) {
+      this.#expected = HANDSHAKE_HEADER_BYTES + message.readUIntBE(1, 3);
+      if (message[0] !== MESSAGE_CLIENT_HELLO || this.#expected > MAX_CLIENT_HELLO_BYTES) this.#fail();
     }
     // A ClientHello ends its record (RFC 8446, 5.1).
-    if (this.#expected > 0 && this.#received > this.#expected) this.#fail();
-    if (this.#state === 'invalid' || this.#received !== this.#expected) return;
+    if (this.#expected > 0 && message.length > this.#expected) this.#fail();
+    if (this.#state === 'invalid' || message.length !== this.#expected) return;
     try {
-      this.#name = serverNameOf(new Fields(Buffer.concat(this.#parts).subarray(HANDSHAKE_HEADER_BYTES)));
+      this.#name = serverNameOf(new Fields(message.subarray(HANDSHAKE_HEADER_BYTES)));
       this.#state = 'done';
     } catch {
       this.#fail();
