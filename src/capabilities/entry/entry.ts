@@ -217,7 +217,7 @@ export class Entry implements Component, ServerNameRouter {
         return keep(client.address === peer ? null : client.address);
       }
       if (destination === 'free') return this.#refuse(socket);
-      detach(this.#connect(client, hello.serverName ?? '', destination.aid, Buffer.from(hello.head)));
+      detach(this.#connect(client, hello.serverName ?? '', destination.aid, hello.head));
     });
   }
 

@@ -24,7 +24,7 @@ import {
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { MetaStore } from '../../foundation/store/meta.ts';
 import type { PublicNameRow, PublicNameStore } from '../../foundation/store/public-names.ts';
-import type { AccessRequest, LinkPair, LinkStream, Links } from '../../network/links/types.ts';
+import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
 import { drainAndDestroy } from '../../network/peers/stream-dispatcher.ts';
 import { ProtocolBreach, readFrame } from '../../network/peers/wire.ts';
 
@@ -112,7 +112,7 @@ export class NameHolder implements Component {
     dependencies.links.accept(
       'public',
       (link) => detach(this.#receive(link)),
-      (request) => this.authorize(request),
+      (request) => this.#authorize(request),
     );
   }
 
@@ -227,14 +227,10 @@ export class NameHolder implements Component {
     this.#queue.soon();
   }
 
-  /** True if a local agent holds a name at an entry: it has priority over strangers. */
-  isEntry({ caller, called }: LinkPair): boolean {
-    return this.#deps.store.list().some(({ aid, entry }) => aid === called && entry === caller);
-  }
-
   /** Permits the links of entries, instead of the access list of the agent. @throws SvcError `access_denied` */
-  authorize(pair: AccessRequest): void {
-    if (!this.isEntry(pair)) throw new SvcError('access_denied');
+  #authorize({ caller, called }: AccessRequest): void {
+    const isHeld = this.#deps.store.list().some(({ aid, entry }) => aid === called && entry === caller);
+    if (!isHeld) throw new SvcError('access_denied');
   }
 
   #view(row: PublicNameRow): HeldName {

@@ -1,6 +1,6 @@
 /** The public names that agents of this node hold at entries. Times are Unix milliseconds. */
 import type { DueTable } from '../due-queue.ts';
-import { ERRORS, type ErrorCode } from '../errors.ts';
+import type { ErrorCode } from '../errors.ts';
 import type { Aid } from '../identity/aid.ts';
 import { dueRows } from './due-rows.ts';
 import type { Store } from './store.ts';
@@ -59,7 +59,7 @@ export class PublicNameStore {
   }
 
   /** Stores the error of an attempt. */
-  failed(name: string, errorCode: ErrorCode, errorText: string = ERRORS[errorCode].message): void {
+  failed(name: string, errorCode: ErrorCode, errorText: string): void {
     PUBLIC_NAMES.update(this.#store, { errorCode, errorText }, 'WHERE name = ?', name);
   }
 
@@ -68,8 +68,7 @@ export class PublicNameStore {
     this.#store.run`UPDATE public_names SET due_at = min(due_at, ${now}) WHERE ${entry} IS NULL OR entry = ${entry}`;
   }
 
-  /** False if there is none. */
-  delete(name: string): boolean {
-    return this.#store.run`DELETE FROM public_names WHERE name = ${name}` > 0;
+  delete(name: string): void {
+    this.#store.run`DELETE FROM public_names WHERE name = ${name}`;
   }
 }
