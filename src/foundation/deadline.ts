@@ -69,3 +69,17 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefine
     void promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
   });
 }
+
+/**
+ * Waits for `ms`, or until the signal aborts.
+ * @throws SvcError see `abortError`
+ */
+export async function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = clock.after(ms, resolve);
+  try {
+    await abortable(promise, signal);
+  } finally {
+    timer.cancel();
+  }
+}

@@ -5,6 +5,7 @@
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { certificateRequest, challengeCertificate, type TlsCertificate } from '../../foundation/certificate.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { pause } from '../../foundation/deadline.ts';
 import { escapeUnsafe } from '../../foundation/display-text.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { isObject, readJson } from '../../foundation/json.ts';
@@ -112,8 +113,7 @@ export class AcmeServer {
       const { status } = fields;
       if (typeof status === 'string' && states.includes(status)) return fields;
       if (status === 'invalid') throw refused(reasonOf(fields));
-      await new Promise<void>((resolve) => clock.after(POLL_MS, resolve));
-      signal.throwIfAborted();
+      await pause(clock, POLL_MS, signal);
     }
     throw new SvcError('timeout', { message: 'The ACME server did not verify the public name in time.' });
   }

@@ -4,6 +4,7 @@
  */
 import type { Duplex } from 'node:stream';
 import { equalBytes } from '../../foundation/bytes.ts';
+import { pause } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import { isEntryToken, isPublicName, type PublicNameState } from '../../foundation/domain/public-names.ts';
 import { DueQueue, type NetworkState } from '../../foundation/due-queue.ts';
@@ -100,6 +101,7 @@ export class NameHolder implements Component {
   readonly #streams = new Map<LinkStream, string>();
   /** Names that an entry has confirmed since the start. */
   readonly #confirmed = new Set<string>();
+  readonly #stop = new AbortController();
   #accept: AcceptPublic | null = null;
 
   constructor(dependencies: NameHolderDependencies) {
@@ -123,6 +125,7 @@ export class NameHolder implements Component {
   }
 
   async stop(): Promise<void> {
+    this.#stop.abort(new SvcError('cancelled'));
     await this.#queue.stop();
     for (const end of this.#kept.values()) end();
     this.#kept.clear();
@@ -167,18 +170,12 @@ export class NameHolder implements Component {
    * @throws SvcError `bad_public_name`, `name_not_allowed`, `name_taken`, `entry_denied`, `quota_exceeded`, `not_found`
    *   for an agent that is not here, and as `Links.open`
    */
-  async claim(
-    aid: Aid,
-    name: string,
-    entry: Aid,
-    token: string | null = null,
-    signal?: AbortSignal,
-  ): Promise<HeldName> {
+  async claim(aid: Aid, name: string, entry: Aid, token: string | null = null): Promise<HeldName> {
     const { store, clock, isLocal } = this.#deps;
     if (!isLocal(aid)) throw noSuchAgent(aid);
     if (!isPublicName(name)) throw new SvcError('bad_public_name');
     const kept = this.#invitations().find((one) => one.entry === entry)?.token ?? null;
-    const whole = await this.#askNew(aid, entry, { action: 'claim', name, token: token ?? kept }, signal);
+    const whole = await this.#askNew(aid, entry, { action: 'claim', name, token: token ?? kept });
     const now = clock.now();
     store.put({ name: whole, aid, entry, heldAt: now, seenAt: now, dueAt: now + CONFIRM_MS });
     this.#confirmed.add(whole);
@@ -262,15 +259,14 @@ export class NameHolder implements Component {
   }
 
   /** As `#ask`. An entry of a network that this node has just joined may publish its address only now. */
-  async #askNew(aid: Aid, entry: Aid, request: NameRequest, signal?: AbortSignal): Promise<string> {
+  async #askNew(aid: Aid, entry: Aid, request: NameRequest): Promise<string> {
+    const { signal } = this.#stop;
     for (let tries = 1; ; tries++) {
       try {
         return await this.#ask(aid, entry, request, signal);
       } catch (error) {
         if (!isUnresolved(error) || tries >= FIND_TRIES) throw error;
-        const { promise, resolve } = Promise.withResolvers<void>();
-        this.#deps.clock.after(FIND_PAUSE_MS, resolve);
-        await promise;
+        await pause(this.#deps.clock, FIND_PAUSE_MS, signal);
       }
     }
   }

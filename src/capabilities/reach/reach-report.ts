@@ -4,7 +4,7 @@
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import { abortable } from '../../foundation/deadline.ts';
+import { pause } from '../../foundation/deadline.ts';
 import type { NatMapping } from '../../foundation/domain/directory.ts';
 import type { LinkUse, NotDirectReason } from '../../foundation/domain/reach.ts';
 import type { LinkPathKind, PathKind } from '../../foundation/domain/tunnels.ts';
@@ -191,7 +191,7 @@ export class ReachReport {
     const place = await this.#connectTo(aid, request, signal);
     const probes: ProbeResult[] = [];
     for (let i = 0; i < count; i++) {
-      if (i > 0) await this.#pause(intervalMs, signal);
+      if (i > 0) await pause(this.#deps.clock, intervalMs, signal);
       probes.push(await this.#probe(place, request, signal));
     }
     const link = currentLink(pool, place.nodeKey);
@@ -258,16 +258,6 @@ export class ReachReport {
     } catch (error) {
       if (signal.aborted || !(error instanceof SvcError)) throw error;
       return { rttMs: null, path: null };
-    }
-  }
-
-  async #pause(ms: number, signal: AbortSignal): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = this.#deps.clock.after(ms, resolve);
-    try {
-      await abortable(promise, signal);
-    } finally {
-      timer.cancel();
     }
   }
 }

@@ -3,7 +3,7 @@
  * better path, or that packet loss slows down.
  */
 import type { Clock } from '../../foundation/clock.ts';
-import { abortable } from '../../foundation/deadline.ts';
+import { pause } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -206,10 +206,10 @@ export class OutboundConnections {
     const until = held.lostAt + RESUME_MS;
     held.isBusy = true;
     // A node that ends each new link before it is used would otherwise keep this one busy forever.
-    if (isAgain) await this.#pause(FIRST_PAUSE_MS, held.over.signal);
+    if (isAgain) await pause(this.#clock, FIRST_PAUSE_MS, held.over.signal).catch(() => {});
     if (this.#clock.monotonic() >= until) this.#giveUp(connection);
     let tryMs = FIRST_TRY_MS;
-    for (let pause = FIRST_PAUSE_MS; !connection.destroyed; pause = Math.min(2 * pause, MAX_PAUSE_MS)) {
+    for (let pauseMs = FIRST_PAUSE_MS; !connection.destroyed; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
       const ms = tryMs;
       try {
         await this.#inTurn(held, () => this.#openLink(connection, held, ms));
@@ -218,7 +218,7 @@ export class OutboundConnections {
         if (isFinal(error) || this.#clock.monotonic() >= until) this.#giveUp(connection);
       }
       tryMs = Math.min(2 * tryMs, TRY_MS);
-      await this.#pause(pause, held.over.signal);
+      await pause(this.#clock, pauseMs, held.over.signal).catch(() => {});
     }
     held.isBusy = false;
     if (!connection.isCarried && !connection.destroyed) this.#lost(connection);
@@ -283,14 +283,6 @@ export class OutboundConnections {
       this.#tries--;
       this.#queue.shift()?.();
     }
-  }
-
-  async #pause(ms: number, over: AbortSignal): Promise<void> {
-    if (over.aborted) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = this.#clock.after(ms, resolve);
-    await abortable(promise, over).catch(() => {});
-    timer.cancel();
   }
 }
 

@@ -9,7 +9,7 @@ import type { Address } from '../../foundation/address.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { bytes, CborMap, fromBytes, nullable, text, toBytes, type ValueOf, where } from '../../foundation/cbor-map.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
-import { abortable } from '../../foundation/deadline.ts';
+import { abortable, pause } from '../../foundation/deadline.ts';
 import { X25519_PRIVATE_KEY_BYTES } from '../../foundation/domain/notes.ts';
 import { CLOCK_SKEW_S } from '../../foundation/domain/time.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -303,13 +303,7 @@ export class TurnRendezvousClient {
       const answers = messages.map((message) => (message === null ? null : decodeRendezvousAnswer(message)));
       const answer = answers.find((one) => one !== null && equalBytes(one.attempt, attempt));
       if (answer !== undefined && answer !== null) return answer.listensAt;
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = clock.after(ANSWER_POLL_MS, resolve);
-      try {
-        await abortable(promise, signal);
-      } finally {
-        timer.cancel();
-      }
+      await pause(clock, ANSWER_POLL_MS, signal);
     }
   }
 }
