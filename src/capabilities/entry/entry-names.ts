@@ -87,10 +87,20 @@ export class EntryNames {
     if (this.#store.like(looks, this.#oldest).some((other) => other.aid !== aid)) return 'taken';
     const before = this.#store.find(name);
     const isHeld = before?.aid === aid;
-    if (!isHeld && this.#store.count(aid) >= MAX_NAMES_PER_AGENT) return 'full';
+    if (!isHeld && this.#store.count(aid) >= MAX_NAMES_PER_AGENT && !this.#freeExpired(aid)) return 'full';
     this.#store.put({ name, aid, looks, heldAt: isHeld ? before.heldAt : now, seenAt: now });
     if (before !== null && !isHeld) this.#lost.notify(name);
     return 'ok';
+  }
+
+  /** Frees the names that an agent no longer claims. False if there are none. */
+  #freeExpired(aid: Aid): boolean {
+    const expired = this.#store.expired(aid, this.#oldest);
+    for (const { name } of expired) {
+      this.#store.free(name);
+      this.#lost.notify(name);
+    }
+    return expired.length > 0;
   }
 
   /** A token adds its agent to the permitted ones, and is used up. */
@@ -98,7 +108,7 @@ export class EntryNames {
     if (this.#store.isAllowed(aid)) return true;
     if (token === null) return false;
     return this.#store.transaction(() => {
-      const hasRoom = this.#store.allowed().length < MAX_ALLOWED_AGENTS;
+      const hasRoom = this.#store.countAllowed() < MAX_ALLOWED_AGENTS;
       if (!hasRoom || !this.#store.redeem(hashOf(token), this.#expired)) return false;
       return this.#store.allow({ aid, createdAt: this.#clock.now() });
     });
@@ -121,7 +131,7 @@ export class EntryNames {
   allow(aid: Aid): void {
     this.#requireOn();
     if (this.#store.isAllowed(aid)) return;
-    if (this.#store.allowed().length >= MAX_ALLOWED_AGENTS) throw new SvcError('quota_exceeded');
+    if (this.#store.countAllowed() >= MAX_ALLOWED_AGENTS) throw new SvcError('quota_exceeded');
     this.#store.allow({ aid, createdAt: this.#clock.now() });
   }
 

@@ -30,6 +30,10 @@ export class EntryStore {
     return this.#store.transaction(work);
   }
 
+  countAllowed(): number {
+    return integerOf(this.#store.one`SELECT count(*) AS n FROM entry_allowed`, 'n');
+  }
+
   allowed(): EntryAllowance[] {
     return ALLOWED.all(this.#store)`ORDER BY created_at, aid`;
   }
@@ -77,6 +81,11 @@ export class EntryStore {
   /** Names that look like a name, or are equal to it, and were seen since a time. */
   like(looks: string, since: number): EntryName[] {
     return NAMES.all(this.#store)`WHERE looks = ${looks} AND seen_at >= ${since}`;
+  }
+
+  /** Names of an agent that were last seen before a time. */
+  expired(aid: Aid, before: number): EntryName[] {
+    return NAMES.all(this.#store)`WHERE aid = ${aid} AND seen_at < ${before}`;
   }
 
   count(aid: Aid): number {

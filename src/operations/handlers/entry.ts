@@ -21,20 +21,27 @@ interface EntryHandlerDependencies {
   };
 }
 
+const REMEDIES: Readonly<Record<PortTrouble, string>> = {
+  in_use: 'Stop that program, or let it pass TLS on (entry_proxies).',
+  not_permitted: 'Run "sudo svcd service install" again, which permits it.',
+  unusable: 'The log has the error. Correct tls_listen.',
+};
+
 export function entryHandlers(deps: EntryHandlerDependencies): Handlers<typeof entryOperations> {
   const { entry, entryNames, joining, lending } = deps;
   const ok = { ok: true } as const;
   return {
     entryShow: () => {
       const failed = entryNames.isOn ? lending.failed.find(({ port }) => port === HTTPS_PORT) : undefined;
-      const message =
-        failed &&
-        `TCP port ${HTTPS_PORT} ${describePortTrouble(failed.trouble)}. Stop that program, or let it pass TLS on (entry_proxies).`;
+      const problem = failed && {
+        code: failed.trouble === 'in_use' ? 'address_in_use' : 'network_unavailable',
+        message: `TCP port ${HTTPS_PORT} ${describePortTrouble(failed.trouble)}. ${REMEDIES[failed.trouble]}`,
+      };
       const { connections, accepted, refused, failed: unreached, bytes } = entry.usage;
       return {
         domains: [...entryNames.domains],
         ports: lending.addresses.map(({ port }) => port),
-        problem: message === undefined ? null : { code: 'address_in_use', message },
+        problem: problem ?? null,
         allowed: entryNames.allowed().map(({ aid, createdAt }) => ({ aid, created_at: isoTime(createdAt) })),
         names: entryNames.names().map(({ name, aid, heldAt, seenAt }) => ({
           ...{ name, aid, held_at: isoTime(heldAt), seen_at: isoTime(seenAt) },

@@ -135,6 +135,23 @@ test('a name, and names that look like it, belong to their holder until 30 days 
   await assert.rejects(holder.claim(aid, 'demo1', node.aid), withCode('name_taken'));
 });
 
+test('expired names do not count against the limit of their last holder', async (t) => {
+  const clock = new TestClock();
+  const { names, aid } = await entryWorld(t, { clock });
+  names.allow(aid);
+  const claim = (name: string) => names.handle({ action: 'claim', name, token: null }, aid).verdict;
+  for (let i = 0; i < MAX_NAMES_PER_AGENT; i++) assert.equal(claim(`n${i}`), 'ok');
+  assert.equal(claim('one-more'), 'full');
+  clock.advance(29 * DAY_MS);
+  assert.equal(claim('n0'), 'ok');
+  clock.advance(2 * DAY_MS);
+  assert.equal(claim('one-more'), 'ok');
+  assert.deepEqual(
+    names.names().map(({ name }) => name),
+    [`n0.${DOMAIN}`, `one-more.${DOMAIN}`],
+  );
+});
+
 test('an invitation is for one agent, and expires after a week', async (t) => {
   const clock = new TestClock();
   const { names, aid, holder, node, world } = await entryWorld(t, { clock });

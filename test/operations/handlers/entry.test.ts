@@ -70,6 +70,8 @@ test('a port 443 of another program has its own code, with the remedy', async ()
   const { problem } = await show();
   assert.equal(problem?.code, 'address_in_use');
   assert.match(problem.message, /^TCP port 443 is in use by another program\. Stop that program/);
+  failed[1] = { port: 443, trouble: 'not_permitted' };
+  assert.match((await show()).problem?.message ?? '', /is not allowed for svcd by the system\. Run "sudo svcd service/);
   const off = setUp([]);
   off.failed.push({ port: 443, trouble: 'in_use' });
   assert.equal((await off.show()).problem, null);
