@@ -201,9 +201,18 @@ export function argumentRule(argument: Argument): ArgumentRule {
   return rules.get(argument) ?? { acts: false };
 }
 
+function isFile(text: string): boolean {
+  try {
+    return statSync(text).isFile();
+  } catch {
+    // The command reports why, such as a folder that this user may not read.
+    return false;
+  }
+}
+
 /** Tests by the name of an argument. */
 const FITS: Readonly<Record<string, (text: string) => boolean>> = {
-  file: (text) => statSync(text, { throwIfNoEntry: false })?.isFile() === true,
+  file: isFile,
   path: (text) => text.startsWith('/'),
 };
 

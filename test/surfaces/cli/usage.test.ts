@@ -36,6 +36,8 @@ test('suggests the command that was meant, and never shows help for one that doe
     assert.equal(/Did you mean (.*)\?/.exec(stderr)?.[1] ?? '', command, line);
   }
   assert.equal((await runSvc(['help', 'tunnel', 'open'])).code, 0);
+  const unreadable = 'a'.repeat(300);
+  assert.doesNotMatch((await runSvc(['send', unreadable, 'bob'])).stderr, /, stat /);
   assert.match((await runSvc(['status', '--data-dir', 'x'])).stderr, /unknown option '--data-dir'/);
 });
 
