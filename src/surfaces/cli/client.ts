@@ -18,7 +18,7 @@ import {
 } from '../../operations/client.ts';
 import { operations } from '../../operations/index.ts';
 import { bodyInputKey, type Declaration, type OutputOf, type ToolDeclaration } from '../../operations/operation.ts';
-import { type Aliases, LISTED_ID, resolveId, uniquePrefixLength } from './names.ts';
+import { type Aliases, isIdPrefix, LISTED_ID, resolveId, uniquePrefixLength } from './names.ts';
 
 // Existing IDs, for prefixes of IDs and for completion.
 
@@ -141,7 +141,7 @@ async function idOfAgent(
   listed: readonly Listed[],
   aliases: Aliases,
 ): Promise<string | undefined> {
-  if (/^[0-9a-f]+…?$/i.test(text) || listed.every(({ aid }) => aid === undefined)) return undefined;
+  if (isIdPrefix(text) || listed.every(({ aid }) => aid === undefined)) return undefined;
   const aid = await aliases.aid(text);
   const found = listed.filter((one) => one.aid === aid).map(({ id }) => id);
   const [only, ...others] = found;

@@ -44,6 +44,12 @@ export function uniquePrefixLength(ids: Iterable<string>): number {
   return Math.max(SHOWN_ID_CHARS, ...shared);
 }
 
+/** True for a text that can be the prefix of an ID. */
+export function isIdPrefix(text: string): boolean {
+  const typed = cleanPastedId(text).toLowerCase();
+  return /^[0-9a-f]+$/.test(typed) && typed.length >= TYPED_ID_CHARS;
+}
+
 /**
  * The ID for a text, which may be a prefix.
  * @param whole pattern of a complete ID, which is returned unchanged
@@ -52,7 +58,7 @@ export function uniquePrefixLength(ids: Iterable<string>): number {
 export async function resolveId(text: string, whole: RegExp, { noun, command, ids }: IdSource): Promise<string> {
   const typed = cleanPastedId(text).toLowerCase();
   if (whole.test(typed)) return typed;
-  if (!/^[0-9a-f]+$/.test(typed) || typed.length < TYPED_ID_CHARS)
+  if (!isIdPrefix(text))
     throw new SvcError('invalid_request', {
       message: `"${text}" is not a ${noun}. Type its ID, or at least its first ${TYPED_ID_CHARS} characters. ${command} lists them.`,
     });

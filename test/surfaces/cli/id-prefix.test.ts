@@ -80,10 +80,13 @@ test('commands accept ID prefixes of groups, entries, objects, tunnels and lists
 });
 
 test('an agent stands for its only request, entry or tunnel', async (t) => {
-  const [laptop, phone, other] = [newIdentity().aid, newIdentity().aid, newIdentity().aid];
+  const [laptop, phone, other, ada] = [newIdentity().aid, newIdentity().aid, newIdentity().aid, newIdentity().aid];
   const [A, B, C] = ['0123456789abcdef', '1123456789abcdef', '2123456789abcdef'];
   const answers: Record<string, unknown> = {
-    'GET /node/address-book': { aliases: { [laptop]: 'laptop', [phone]: 'phone', [other]: 'abba' }, favorites: [] },
+    'GET /node/address-book': {
+      aliases: { [laptop]: 'laptop', [phone]: 'phone', [other]: 'abba', [ada]: 'ada' },
+      favorites: [],
+    },
     'GET /access/requests': {
       requests: [
         { id: A, caller: laptop, kind: 'call', asked: 'GET /' },
@@ -112,6 +115,9 @@ test('an agent stands for its only request, entry or tunnel', async (t) => {
     [several.code, several.stderr],
     [2, 'svc: "phone" stands for 2 IDs: 11234567, 21234567. Give one.\n'],
   );
-  const none = await svc('tunnel rm phone');
-  assert.deepEqual([none.code, none.stderr], [5, 'svc: No tunnel of "phone". "svc tunnel status" lists them.\n']);
+  // A name that is too short for the prefix of an ID is a name.
+  for (const name of ['phone', 'ada']) {
+    const none = await svc(`tunnel rm ${name}`);
+    assert.deepEqual([none.code, none.stderr], [5, `svc: No tunnel of "${name}". "svc tunnel status" lists them.\n`]);
+  }
 });
