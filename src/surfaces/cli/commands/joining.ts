@@ -81,7 +81,7 @@ export function joiningCommands(svc: CommandGroup): void {
     quiet: 'by',
     remark: ({ agent }) =>
       agent !== undefined &&
-      `The invitation offers an agent that ${callsItself(agent.name || 'nothing')}. Save it: svc alias add ${commandWord(agent.name || 'friend')} ${agent.aid}`,
+      `The invitation offers an agent${agent.name === '' ? '' : ` that ${callsItself(agent.name)}`}. Save it: svc alias add ${commandWord(agent.name || 'friend')} ${agent.aid}`,
   });
   const contacts = svc.group(
     'contacts',
