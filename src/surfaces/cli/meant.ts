@@ -5,7 +5,7 @@ import { closestWord } from '../../foundation/closest-word.ts';
 /** Commands of `svc` by words of other programs. */
 const BY_MEANING: Readonly<Record<string, string>> = Object.fromEntries(
   Object.entries({
-    svcd: 'start run up daemon',
+    svcd: 'start up daemon',
     'svcd service': 'service install',
     'svc agents': 'list ls agent',
     'svc agents rm': 'rm del delete remove',
@@ -35,7 +35,7 @@ const BY_MEANING: Readonly<Record<string, string>> = Object.fromEntries(
     'svc receive': 'download',
     'svc search': 'find discover',
     'svc send': 'upload put',
-    'svc serve': 'expose host',
+    'svc serve': 'host',
     'svc status': 'ps state',
     'svc stop': 'down quit kill',
     'svc tunnel open': 'forward proxy port-forward',

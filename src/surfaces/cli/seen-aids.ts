@@ -30,7 +30,10 @@ async function knownTo(client: SvcClient, aid: string): Promise<readonly string[
   return (await Promise.all(parts)).flat();
 }
 
-/** Local agents, peers of tunnels and links, friends, senders of notes, members of groups, entries of access lists, callers that request access. */
+/**
+ * Local agents, peers of tunnels and links, friends, senders of notes, members of groups, entries of access lists,
+ * callers that request access.
+ */
 export async function seenAids(client: SvcClient, own: readonly { readonly aid: string }[]): Promise<Set<string>> {
   const parts = [
     heard(client.tunnelList()),
