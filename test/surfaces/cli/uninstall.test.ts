@@ -22,7 +22,7 @@ test('removes the data and the entries of MCP clients, and nothing else, after i
     const { parts } = JSON.parse(stdout) as { parts: { part: string; place: string; state: string; note?: string }[] };
     return { code, parts: parts.filter(({ part }) => part !== 'service') };
   };
-  for (const options of [[], ['--plan'], ['--plan', '--yes']]) {
+  for (const options of [[], ['--plan'], ['--plan', '--yes'], ['--plan', '-y']]) {
     const { code, parts } = await uninstall(...options);
     assert.equal(code, 0);
     assert.deepEqual(

@@ -7,11 +7,13 @@ import {
   homeDirectory,
   launchdFile,
   OWN_FILES,
+  SERVICE_NAME,
   systemdUnitFile,
 } from '../../../foundation/data-dir/paths.ts';
 import { codeOf, SvcError } from '../../../foundation/errors.ts';
 import { textMember } from '../../../foundation/json.ts';
 import { isSingleFile, ownScript, programFolders } from '../../../foundation/package-file.ts';
+import { findProgram, startable } from '../../../foundation/programs.ts';
 import { MCP_CLIENTS, type McpClientName, ownEntries, removeServer } from '../../mcp-hosts/hosts.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
@@ -34,7 +36,9 @@ interface Part {
 
 /** Runs a program with the streams of this command. Returns the problem, if any. */
 function problemOf(program: string, args: readonly string[]): string | undefined {
-  const { error, status } = spawnSync(program, args, { stdio: ['inherit', 2, 2] });
+  // On Windows, npm is a batch file.
+  const { file, args: words, ...way } = startable([findProgram(program, process.env) ?? program, ...args], process.env);
+  const { error, status } = spawnSync(file, words, { ...way, stdio: ['inherit', 2, 2] });
   if (error !== undefined) return `${program} cannot be started (${codeOf(error)})`;
   return status === 0 ? undefined : `${[program, ...args].join(' ')} failed`;
 }
@@ -46,6 +50,10 @@ function services({ io }: CliContext): Part[] {
     ? [process.execPath, 'svcd']
     : [process.execPath, join(dirname(ownScript()), 'svcd')];
   const remove = (...user: string[]) => problemOf(svcd ?? '', [...first, 'service', 'uninstall', ...user]);
+  if (process.platform === 'win32') {
+    const { status } = spawnSync('schtasks', ['/Query', '/TN', SERVICE_NAME], { stdio: 'ignore' });
+    return status === 0 ? [{ part: 'service', place: `task ${SERVICE_NAME}`, remove: () => remove() }] : [];
+  }
   const places: readonly (readonly [string, () => string | undefined])[] =
     process.platform === 'darwin'
       ? [[launchdFile(home), () => remove()]]
@@ -142,7 +150,7 @@ export function uninstallCommand(svc: CommandGroup): void {
     examples: ['svc uninstall --plan', 'svc uninstall --yes'],
     options: {
       '--plan': 'only show what would be removed; the default without --yes',
-      '--yes': 'remove it',
+      '-y, --yes': 'remove it',
     },
     run: async (context, { plan, yes }) => {
       if (context.options.via !== undefined)
