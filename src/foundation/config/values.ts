@@ -2,6 +2,7 @@
 import { isAbsolute } from 'node:path';
 import { Default, Errors } from 'typebox/value';
 import { hostOfUrl, isEveryInterface, isHost, isLoopbackHost, parseAddress, parseContact } from '../address.ts';
+import { calledName } from '../called-name.ts';
 import { NETWORK_NAME } from '../domain/directory.ts';
 import { isDomain } from '../domain/public-names.ts';
 import { canonicalIp, isIpv4Network } from '../ip.ts';
@@ -67,6 +68,10 @@ const host = (text: string) => (isHost(text) ? null : 'must be a host name or an
 const path = (text: string) => (isAbsolute(text) ? null : 'must be an absolute path');
 
 const CHECKS: Checks = {
+  // Otherwise the name of the machine would be sent in its place.
+  name: optional((text) =>
+    calledName(text) === undefined ? 'must not look like an address, nor mix letters that look alike' : null,
+  ),
   listen_addr: address,
   quic_listen_addr: optional(address),
   bootstrap: (list) => {
