@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { AnsweringDaemon } from '../../support/answering-daemon.ts';
 import { runSvc } from '../../support/cli-run.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
@@ -48,4 +49,15 @@ test('removes the data and the entries of MCP clients, and nothing else, after i
   assert.deepEqual(readdirSync(dataDir), ['notes.txt']);
   assert.deepEqual(JSON.parse(readFileSync(config, 'utf8')), { mcpServers: { other } });
   assert.equal((await runSvc(['uninstall', '--via', 'x'], { env })).code !== 0, true);
+});
+
+test('removes nothing while a daemon refuses this client', async (t) => {
+  const home = temporaryDirectory(t);
+  const dataDir = join(home, 'svcd');
+  mkdirSync(dataDir);
+  writeFileSync(join(dataDir, 'svcd.db'), '');
+  const daemon = await AnsweringDaemon.start(t, () => [401, { error: 'unauthorized', message: 'No.' }]);
+  const env = { HOME: home, SVCD_DATA_DIR: dataDir, SVC_API: daemon.api };
+  assert.notEqual((await runSvc(['uninstall', '--yes'], { env })).code, 0);
+  assert.ok(existsSync(join(dataDir, 'svcd.db')));
 });

@@ -93,16 +93,20 @@ function deleteData(directory: string): string | undefined {
   return undefined;
 }
 
+/** Null if no daemon runs. One that refuses this client still uses its data. @throws every other error */
+function nullIfGone(error: unknown): null {
+  if (error instanceof SvcError && error.code === 'daemon_unreachable') return null;
+  throw error;
+}
+
 /** The running daemon, and its data. Without a daemon, the data of the usual directory. */
 async function daemonParts(context: CliContext): Promise<Part[]> {
-  const status = context.addressError === null ? await context.client.status().catch(() => null) : null;
+  const status = context.addressError === null ? await context.client.status().catch(nullIfGone) : null;
   const directory = status?.data_dir ?? context.dataDir;
   const keys = status === null ? '' : textMember(await context.client.configGet(), 'key_dir');
   const end = async (): Promise<undefined> => {
-    await stop(context).catch((error: unknown) => {
-      // It stopped with its service.
-      if (!(error instanceof SvcError) || error.code !== 'daemon_unreachable') throw error;
-    });
+    // It may have stopped with its service.
+    await stop(context).catch(nullIfGone);
   };
   return [
     ...(status === null ? [] : [{ part: 'daemon', place: context.api, remove: end } as const]),
