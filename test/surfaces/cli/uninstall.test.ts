@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { acquireLock } from '../../../src/foundation/data-dir/lock.ts';
 import { AnsweringDaemon } from '../../support/answering-daemon.ts';
 import { runSvc } from '../../support/cli-run.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
@@ -60,4 +61,19 @@ test('removes nothing while a daemon refuses this client', async (t) => {
   const env = { HOME: home, SVCD_DATA_DIR: dataDir, SVC_API: daemon.api };
   assert.notEqual((await runSvc(['uninstall', '--yes'], { env })).code, 0);
   assert.ok(existsSync(join(dataDir, 'svcd.db')));
+});
+
+test('keeps the data that a daemon at another address uses', async (t) => {
+  const home = temporaryDirectory(t);
+  const dataDir = join(home, 'svcd');
+  mkdirSync(dataDir);
+  writeFileSync(join(dataDir, 'svcd.db'), '');
+  const lock = acquireLock(dataDir);
+  assert.ok(lock);
+  const env = { HOME: home, SVCD_DATA_DIR: dataDir };
+  const { code, stdout } = await runSvc(['uninstall', '--yes'], { env });
+  assert.equal(code, 1);
+  assert.match(stdout, /another program uses it: stop it first/);
+  assert.ok(existsSync(join(dataDir, 'svcd.db')));
+  lock.release();
 });

@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
+import { acquireLock, LOCK_FILE_NAME } from '../../../foundation/data-dir/lock.ts';
 import {
   DATABASE_FILE,
   homeDirectory,
@@ -83,10 +84,21 @@ function entries({ io }: CliContext): Part[] {
   );
 }
 
-/** Deletes the files of svcd, and the folder if nothing else is in it. */
+/** Deletes the files of svcd, and the folder if nothing else is in it. A daemon at another API address keeps its data. */
 function deleteData(directory: string): string | undefined {
-  for (const name of readdirSync(directory))
-    if (OWN_FILES.test(name)) rmSync(join(directory, name), { recursive: true, force: true });
+  const lock = acquireLock(directory);
+  if (lock === null) return 'another program uses it: stop it first';
+  const remove = (isIn: (name: string) => boolean): void => {
+    for (const name of readdirSync(directory).filter(isIn))
+      rmSync(join(directory, name), { recursive: true, force: true });
+  };
+  try {
+    remove((name) => OWN_FILES.test(name) && !name.startsWith(LOCK_FILE_NAME));
+  } finally {
+    lock.release();
+  }
+  // Windows deletes no open file.
+  remove((name) => name.startsWith(LOCK_FILE_NAME));
   const kept = readdirSync(directory);
   if (kept.length > 0) return `kept other files: ${kept.join(', ')}`;
   rmdirSync(directory);
