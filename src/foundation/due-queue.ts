@@ -28,7 +28,7 @@ export interface Due<T> {
 /** The items of a queue. Times are in the unit and the clock of `DueQueueDependencies.now`. */
 export interface DueTable<T> {
   /**
-   * Due items in the order of work. A table may return more than `limit`.
+   * Due items in the order of work. A table may return more than `limit` at first, and then nothing for other keys.
    * @param except keys of items to skip
    */
   due(now: number, limit: number, except: readonly string[]): readonly Due<T>[];

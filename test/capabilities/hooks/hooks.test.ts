@@ -221,6 +221,22 @@ test('many senders at one address take few places, and no turns of others', asyn
   writeFileSync(join(world.folder, 'over'), '');
 });
 
+test('a flood without places is read once for each search', async (t) => {
+  const world = new HookWorld(t);
+  world.add('echo "$SVC_FROM" >>log; while [ ! -f over ]; do sleep 0.02; done', { parallel: 64 });
+  const flood = Array.from({ length: 510 }, (_, i) => testAid(500 + i));
+  for (const [i, one] of flood.entries()) {
+    world.addresses.set(one, '203.0.113.5');
+    world.receive(one, `f${i}`);
+  }
+  const reads = t.mock.method(world.store.open, 'due');
+  await world.hooks.start();
+  await world.until('the flood', () => world.lines().length === HOOKS_PARALLEL_PER_SOURCE);
+  const rows = reads.mock.calls.map(({ result }) => result?.length);
+  assert.deepEqual(rows, [500, 0]);
+  writeFileSync(join(world.folder, 'over'), '');
+});
+
 test('networks take turns, then their sources, then their senders; known senders come first', async (t) => {
   const world = new HookWorld(t);
   world.known.add(friend);
