@@ -4,8 +4,9 @@
  */
 import { once } from 'node:events';
 import { open, readdir, readFile, readlink } from 'node:fs/promises';
-import { connect, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { endianness } from 'node:os';
+import { listening } from './stream-listeners.ts';
 
 const HOST = '127.0.0.1';
 /** The listening sockets come first in these tables, so only their beginning is read. */
@@ -151,4 +152,13 @@ export async function connectToOwn(
   if (before === null || after === null || !before.isDisjointFrom(after)) return socket;
   socket.destroy();
   return null;
+}
+
+/** A port of 127.0.0.1 that no program uses now. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, HOST);
+  await listening(server);
+  const address = server.address();
+  server.close();
+  return typeof address === 'object' && address !== null ? address.port : 0;
 }

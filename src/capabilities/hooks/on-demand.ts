@@ -17,7 +17,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { NodeParts } from '../../foundation/node-parts.ts';
-import { connectToOwn, type FindListeners, ForeignListener } from '../../foundation/own-listener.ts';
+import { connectToOwn, type FindListeners, ForeignListener, freePort } from '../../foundation/own-listener.ts';
 import type { OnDemandRow, OnDemandStore } from '../../foundation/store/on-demand.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
 import { GRACE_MS, hasBegun, type ProgramResult, ProgramRun, resultOf } from './program-run.ts';
@@ -419,13 +419,4 @@ async function endEarlier(dir: string, clock: Clock): Promise<void> {
 function portOf(server: Server): number {
   const address = server.address();
   return address !== null && typeof address === 'object' ? address.port : 0;
-}
-
-/** A port that no program uses now. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, HOST);
-  await listening(server);
-  const port = portOf(server);
-  server.close();
-  return port;
 }

@@ -1,9 +1,7 @@
 /** `svc run`: an agent for the life of a command. */
-import { createServer } from 'node:net';
 import { detach } from '../../../foundation/detached.ts';
 import { SvcError } from '../../../foundation/errors.ts';
-import { listeningPort } from '../../../foundation/own-listener.ts';
-import { listening } from '../../../foundation/stream-listeners.ts';
+import { freePort, listeningPort } from '../../../foundation/own-listener.ts';
 import { followEvents } from '../../../operations/event-client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
@@ -27,14 +25,6 @@ const SLOWER = 1.2;
 const MAX_FIND_MS = 5000;
 /** Milliseconds until the event stream is opened again after the daemon was away. */
 const RETRY_MS = 500;
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, HOST);
-  await listening(server);
-  const address = server.address();
-  await new Promise<void>((resolve) => server.close(() => resolve()));
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
 
 async function register({ client }: CliContext, identity: NewIdentity, name: string | undefined): Promise<void> {
   const { aid, operational_private_key_hex, delegation_proof_hex } = identity;
