@@ -92,6 +92,8 @@ test('a command has an agent while it runs, bound to its port, whatever is kille
   daemon = await TestDaemon.start({ dataDir, args: ['--api-addr', port] });
   await eventually('the other agent is deleted', async () => (await agentsOf(daemon)).length === 1);
   assert.ok(await isBound(lasting.aid));
+  await daemon.call('DELETE', `/agents/${lasting.aid}`);
+  await eventually('it is registered again, and bound', () => isBound(lasting.aid));
   process.kill(lasting.pid, 'SIGTERM');
   await once(lasting.svc, 'close');
   assert.deepEqual(await agentsOf(daemon), []);

@@ -26,9 +26,18 @@ const MAX_FIND_MS = 5000;
 /** Milliseconds until the event stream is opened again after the daemon was away. */
 const RETRY_MS = 500;
 
-async function register({ client }: CliContext, identity: NewIdentity, name: string | undefined): Promise<void> {
+/** What is registered. */
+interface Registration {
+  readonly identity: NewIdentity;
+  readonly name: string | undefined;
+  /** Where the command listens, once that is known. */
+  service_tcp?: string;
+}
+
+async function register({ client }: CliContext, { identity, name, service_tcp }: Registration): Promise<void> {
   const { aid, operational_private_key_hex, delegation_proof_hex } = identity;
-  await client.agentRegister({ operational_private_key_hex, delegation_proof_hex, temporary: true });
+  const service = service_tcp === undefined ? {} : { service_tcp };
+  await client.agentRegister({ operational_private_key_hex, delegation_proof_hex, temporary: true, ...service });
   // If no node is reachable, name and endpoint are published later.
   if (name !== undefined) await changeProfile(client, aid, { name }).catch(() => {});
   detach(client.agentPublish({ aid }).catch(() => {}));
@@ -38,25 +47,32 @@ async function register({ client }: CliContext, identity: NewIdentity, name: str
  * Follows the events of the agent, which keeps it registered. Registers it again if the daemon was away for so long that
  * it deleted the agent.
  */
-async function keep(context: CliContext, identity: NewIdentity, name: string | undefined, signal: AbortSignal) {
-  const options = { aid: identity.aid, types: 'hook.dead', retryMs: RETRY_MS, signal };
+async function keep(context: CliContext, registration: Registration, signal: AbortSignal) {
+  const options = { aid: registration.identity.aid, types: 'hook.dead', retryMs: RETRY_MS, signal };
   while (!signal.aborted) {
     try {
       for await (const _ of followEvents(context.connection, options));
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof SvcError && error.code === 'not_found')) throw error;
-      await register(context, identity, name);
+      await register(context, registration);
     }
   }
 }
 
 /** Binds the agent to the port of the command when the command listens. */
-async function bindPort({ client }: CliContext, aid: string, pid: number, port: number, signal: AbortSignal) {
+async function bindPort(
+  { client }: CliContext,
+  registration: Registration,
+  pid: number,
+  port: number,
+  signal: AbortSignal,
+) {
   for (let waitMs = FIND_MS; !signal.aborted; waitMs = Math.min(waitMs * SLOWER, MAX_FIND_MS)) {
     const found = await listeningPort(pid, port);
     if (found !== null) {
-      await client.agentPatch({ aid, service_tcp: `${HOST}:${found}` });
+      registration.service_tcp = `${HOST}:${found}`;
+      await client.agentPatch({ aid: registration.identity.aid, service_tcp: registration.service_tcp });
       return;
     }
     await new Promise((resolve) => setTimeout(resolve, waitMs).unref());
@@ -66,18 +82,18 @@ async function bindPort({ client }: CliContext, aid: string, pid: number, port: 
 async function run(context: CliContext, [program = '', ...args]: readonly string[], { name, port }: RunOptions) {
   if (context.options.via !== undefined)
     throw new SvcError('local_only', { message: 'The command runs on this machine. Omit --via.' });
-  const identity = await newIdentity(context, {});
-  const { aid } = identity;
-  await register(context, identity, name);
+  const registration: Registration = { identity: await newIdentity(context, {}), name };
+  const { aid } = registration.identity;
+  await register(context, registration);
   const over = new AbortController();
   const warn = (error: unknown): void => context.warn(error instanceof Error ? error.message : 'unknown error');
-  const kept = keep(context, identity, name, over.signal).catch(warn);
+  const kept = keep(context, registration, over.signal).catch(warn);
   const own = port ?? (await freePort());
   const env = { ...context.io.env, SVC_AID: aid, PORT: String(own) };
   context.info(`${aid} is registered until this command ends.`);
   try {
     const exit_code = await ended(program, args, env, (pid) =>
-      detach(bindPort(context, aid, pid, own, over.signal).catch(warn)),
+      detach(bindPort(context, registration, pid, own, over.signal).catch(warn)),
     );
     return { aid, exit_code };
   } finally {
