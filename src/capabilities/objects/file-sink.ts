@@ -1,9 +1,9 @@
 /** Writes a file while more chunks arrive, and hashes it. */
 import { constants } from 'node:fs';
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { SvcError } from '../../foundation/errors.ts';
-import { moveWithoutReplacing, PRIVATE_FILE_MODE, syncDirectory } from '../../foundation/files.ts';
+import { moveWithoutReplacing, PRIVATE_FILE_MODE, replaceFile, syncDirectory } from '../../foundation/files.ts';
 import { PrefixHash, type PrefixHashes } from '../../foundation/prefix-hashes.ts';
 import { onDisk, writeError } from './files-root.ts';
 import { hashInto } from './fingerprint.ts';
@@ -204,7 +204,7 @@ export class PartFile extends FileSink {
     try {
       await this.sync();
       await check();
-      if (force) await rename(this.#file, target);
+      if (force) replaceFile(this.#file, target);
       else if (!(await moveWithoutReplacing(this.#file, target))) throw fileExistsError(target);
       syncDirectory(dirname(target));
     } catch (error) {
