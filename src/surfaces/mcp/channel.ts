@@ -188,11 +188,13 @@ export async function runChannel(
   const session = { session: newId(), started: clock.now() };
   const pause = (ms: number): Promise<void> =>
     new Promise((resolve) => {
-      const timer = clock.after(ms, resolve);
-      signal.addEventListener('abort', () => {
+      const end = (): void => {
         timer.cancel();
+        signal.removeEventListener('abort', end);
         resolve();
-      });
+      };
+      const timer = clock.after(ms, end);
+      signal.addEventListener('abort', end);
     });
   let sent: string | undefined;
   let taken: string | undefined;
