@@ -6,14 +6,13 @@ import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { CONFIG_FILE, homeDirectory } from '../foundation/data-dir/paths.ts';
 import { namedDataDir } from '../foundation/environment.ts';
 import { EXIT, SvcError } from '../foundation/errors.ts';
-import { parseAid } from '../foundation/identity/aid.ts';
 import { parseJoinTarget } from '../foundation/invitation.ts';
 import { ownScript } from '../foundation/package-file.ts';
 import { MCP_PROFILES, PROFILES_PATTERN } from '../operations/mcp.ts';
 import { completionCommands } from '../surfaces/cli/commands/completion.ts';
 import { SILENT_ALIASES } from '../surfaces/cli/words.ts';
 import { hubLaunch, svcdLaunch } from '../surfaces/mcp-hosts/launch.ts';
-import { mcpCommand } from './mcp-command.ts';
+import { mcpCommand, readAid } from './mcp-command.ts';
 import { type ServiceMachine, serviceCommand } from './service/command.ts';
 import { updateCommand } from './update-command.ts';
 
@@ -219,14 +218,6 @@ function givenOptions({ config, listen, apiAddr, fallbackHost, bootstrap, join }
     '--join': join,
   };
   return Object.entries(given).flatMap(([option, value]) => (value === undefined ? [] : [option, value]));
-}
-
-function readAid(text: string): string {
-  try {
-    return parseAid(text);
-  } catch {
-    throw new InvalidArgumentError('Give the AID of your other agent.');
-  }
 }
 
 function readProfiles(text: string): string {

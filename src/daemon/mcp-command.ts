@@ -2,8 +2,9 @@
 
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { Argument, Command } from 'commander';
+import { Argument, Command, InvalidArgumentError } from 'commander';
 import { readForeignFile } from '../foundation/foreign-file.ts';
+import { parseAid } from '../foundation/identity/aid.ts';
 import type { McpHost } from '../operations/handlers/tools.ts';
 import { exampleHelp, REMOVING } from '../surfaces/cli/command-group.ts';
 import {
@@ -102,6 +103,15 @@ const HUB_OPTION = ['--hub', 'the tools of other agents, behind three tools, ins
 const CHANNEL_OPTION = ['--channel', CHANNEL_ABOUT] as const;
 const PERMISSIONS_OPTION = ['--permissions <aid>', PERMISSIONS_ABOUT] as const;
 
+/** The agent that decides about permission prompts. @throws InvalidArgumentError */
+export function readAid(text: string): string {
+  try {
+    return parseAid(text);
+  } catch {
+    throw new InvalidArgumentError('Give the AID of your other agent.');
+  }
+}
+
 /** The command with its subcommands. */
 export function mcpCommand(dependencies: McpCommandDependencies): Command {
   const { print } = dependencies;
@@ -116,7 +126,7 @@ export function mcpCommand(dependencies: McpCommandDependencies): Command {
         .addArgument(new Argument('[client]', 'client name').choices(names).default('claude-desktop'))
         .option(...HUB_OPTION)
         .option(...CHANNEL_OPTION)
-        .option(...PERMISSIONS_OPTION)
+        .option(...PERMISSIONS_OPTION, readAid)
         .action((client: string, options: EntryOptions) => {
           if (isMcpClient(client)) print(withServer(client, '', entryOf(client, options, dependencies)));
         }),
@@ -128,7 +138,7 @@ export function mcpCommand(dependencies: McpCommandDependencies): Command {
         .addArgument(new Argument('<client>', 'client name').choices(names))
         .option(...HUB_OPTION)
         .option(...CHANNEL_OPTION)
-        .option(...PERMISSIONS_OPTION)
+        .option(...PERMISSIONS_OPTION, readAid)
         .option('--dry-run', 'show the changes without writing them')
         .action((client: string, options: EntryOptions) => add(client, options, dependencies)),
     )

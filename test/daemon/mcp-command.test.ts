@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { throwUsageErrors } from '../../src/daemon/args.ts';
 import { mcpCommand } from '../../src/daemon/mcp-command.ts';
 import { isMcpClient, type Machine, MCP_CLIENTS, serverIn } from '../../src/surfaces/mcp-hosts/hosts.ts';
 import { newIdentity } from '../support/identities.ts';
@@ -19,9 +20,8 @@ function setUp(t: TestContext) {
   };
   const run = async (...args: string[]): Promise<string> => {
     output = '';
-    await mcpCommand({ machine, launch: () => LAUNCH, hubLaunch: () => HUB_LAUNCH, print }).parseAsync(args, {
-      from: 'user',
-    });
+    const command = mcpCommand({ machine, launch: () => LAUNCH, hubLaunch: () => HUB_LAUNCH, print });
+    await throwUsageErrors(command).parseAsync(args, { from: 'user' });
     return output;
   };
   return { machine, run, file: join(machine.home, '.cursor', 'mcp.json') };
@@ -61,6 +61,12 @@ test('--channel passes items on to sessions of Claude Code, and names the comman
   await run('add', 'claude-code');
   assert.deepEqual(entry().args, LAUNCH.args);
   await assert.rejects(run('add', '--channel', 'cursor'), /Only claude-code has channels/);
+  await assert.rejects(run('add', '--permissions', 'phone', 'claude-code'), /Give the AID/);
+  writeFileSync(MCP_CLIENTS['claude-code'].file(machine), '{');
+  await assert.rejects(
+    run('add', '--permissions', aid, 'claude-code'),
+    new RegExp(`"svcd mcp print --channel --permissions ${aid} claude-code" prints the entry`),
+  );
 });
 
 test('--hub adds the hub next to svcd', async (t) => {

@@ -224,7 +224,7 @@ export function svcdEntry(
   return {
     name,
     launch: { ...launch, args: [...launch.args, '--mcp-channel', ...relay] },
-    shownBy: `svcd mcp print --channel ${client}`,
+    shownBy: `svcd mcp print --channel ${permissions === undefined ? '' : `--permissions ${permissions} `}${client}`,
     next: `Channels are a preview. Start Claude Code with: claude --dangerously-load-development-channels server:${name}`,
   };
 }
