@@ -40,8 +40,8 @@ const runTool: RunTool = (name, args) => {
 };
 
 /**
- * On Windows, lets only this user, the system and administrators access a file or folder, and everything in it. On other systems, modes
- * do that.
+ * On Windows, lets only this user, the system and administrators access a file or folder, and everything in it. On
+ * other systems, modes do that.
  * @throws SvcError `key_exposed` if the access list cannot be set
  */
 export function keepFromOthers(

@@ -79,7 +79,7 @@ export interface ChannelRequest {
 /** No item. `again_ms`: when to ask again. */
 export type ChannelAnswer = { readonly item: ChannelItem } | { readonly item: null; readonly again_ms: number };
 
-export interface ChannelItems extends Pick<ArrivalDetails, keyof ArrivalDetails> {
+export interface ChannelItems extends ArrivalDetails {
   load(aid: Aid, peer: Aid, ref: ItemRef): Readonly<Record<string, unknown>> | null;
   /** True for an item that was read before. */
   isRead(aid: Aid, peer: Aid, ref: ItemRef): boolean;
