@@ -23,7 +23,9 @@ export function isGrpc(type: string | undefined): boolean {
 
 /** Opens a connection to a service, without TLS. */
 export function openHttp2(address: Address, open: (address: Address) => Socket): ClientHttp2Session {
-  const session = connect(`http://${formatAddress(address)}`, { createConnection: () => open(address) });
+  // Clients may repeat any header.
+  const options = { createConnection: () => open(address), strictSingleValueFields: false };
+  const session = connect(`http://${formatAddress(address)}`, options);
   session.on('error', () => {});
   return session;
 }

@@ -65,10 +65,10 @@ export const MAX_CLIENTS_PER_NETWORK = 1024;
 export const MAX_CLIENTS: number = 4 * MAX_CLIENTS_PER_NETWORK;
 /** Requests of one HTTP/2 connection at the same time. */
 const MAX_STREAMS = 100;
-const HTTP2_SETTINGS = {
-  maxConcurrentStreams: MAX_STREAMS,
-  maxHeaderListSize: MAX_HTTP_HEADER_BYTES,
-  enablePush: false,
+const HTTP2_OPTIONS = {
+  settings: { maxConcurrentStreams: MAX_STREAMS, maxHeaderListSize: MAX_HTTP_HEADER_BYTES, enablePush: false },
+  // Services repeat headers such as `X-Content-Type-Options`, which passes in HTTP/1.1.
+  strictSingleValueFields: false,
 } as const;
 /** Name of public callers in the proof for the service. An AID never has this form. */
 const PUBLIC_CALLER = 'public';
@@ -259,7 +259,7 @@ export class PublicServer implements Component {
   #beginHttp2(client: Client): void {
     // As Node's `tls.Server` does, which cannot tell which connection a socket belongs to.
     Object.assign(client.socket, { secureConnecting: false });
-    const session = performServerHandshake(client.socket, { settings: HTTP2_SETTINGS });
+    const session = performServerHandshake(client.socket, HTTP2_OPTIONS);
     session.on('error', () => client.socket.destroy());
     session.on('stream', (stream, headers, _flags, raw) => {
       stream.on('error', () => {});

@@ -105,6 +105,31 @@ test('uploads and responses of several megabytes pass in both versions, with tra
   assert.equal((await trailers)[0]['x-sum'], 'two');
 });
 
+test('headers and trailers that a service repeats pass in both versions', async (t) => {
+  const world = await publicWorld(t, (_request, response) => {
+    const repeated = ['X-Content-Type-Options', 'nosniff', 'X-Content-Type-Options', 'nosniff'];
+    response.writeHead(200, [...repeated, 'Trailer', 'etag']);
+    response.write('ok');
+    response.addTrailers([
+      ['etag', '"a"'],
+      ['etag', '"b"'],
+    ]);
+    response.end();
+  });
+  const first = await world.ask('/');
+  assert.deepEqual(
+    [first.status, first.headers['x-content-type-options'], first.body],
+    [200, 'nosniff, nosniff', 'ok'],
+  );
+  const stream = world.http2().request({ ':path': '/' });
+  const trailers = once(stream, 'trailers');
+  const [head, , raw] = await once(stream, 'response');
+  assert.equal(head[':status'], 200);
+  assert.equal(raw.filter((part: string) => part === 'nosniff').length, 2);
+  assert.equal((await buffer(stream)).toString(), 'ok');
+  assert.deepEqual((await trailers)[2].slice(0, 4), ['etag', '"a"', 'etag', '"b"']);
+});
+
 test('HEAD, statuses without a body, ranges and early hints', async (t) => {
   const world = await publicWorld(t, (request, response) => {
     if (request.url === '/hints') response.writeEarlyHints({ link: '</a.css>; rel=preload' });
