@@ -35,6 +35,7 @@ import { UNTRACED } from '../../capabilities/calls/trace-headers.ts';
 import { maySwitch, protocolsIn } from '../../capabilities/calls/upgrades.ts';
 import { type BoundService, Upstreams } from '../../capabilities/calls/upstream.ts';
 import type { LocalCard } from '../../capabilities/cards/remote-cards.ts';
+import { ClientHelloReader } from '../../capabilities/entry/client-hello.ts';
 import type { Certificates } from '../../capabilities/exposures/certificates.ts';
 import { bearerOf, type Exposures, type PublicAdmission } from '../../capabilities/exposures/exposures.ts';
 import { type Address, formatAddress } from '../../foundation/address.ts';
@@ -52,6 +53,7 @@ import { cardRequestHeaders, isCardRequest, withLocalCard } from '../origin/card
 import { headersForProgram, isMetadataRequest, withLocalMetadata } from '../origin/headers.ts';
 import { MAX_PIPELINED } from '../rest/connections.ts';
 import { hostOf, namesManyHosts } from '../rest/host.ts';
+import { tooManyHeaders } from '../rest/response.ts';
 import { forwardGrpc, isGrpc, openHttp2 } from './grpc.ts';
 import { Http2Reply, requestOf } from './http2.ts';
 
@@ -424,9 +426,16 @@ export class PublicServer implements Component {
   /** @throws SvcError as `Exposures.admit` */
   #admit({ connection }: Client, { method = '', url = '', rawHeaders, headers }: ServedRequest): PublicAdmission {
     const { authorization } = headers;
-    const steered = isSteered(rawHeaders, url);
-    const request = { method, target: url, isSteered: steered, authorization, address: connection.clientAddress };
-    return this.#deps.exposures.admit(connection.name, request);
+    return this.#deps.exposures.admit(connection.name, {
+      method,
+      target: url,
+      // Read only where rules apply.
+      get isSteered() {
+        return isSteered(rawHeaders, url);
+      },
+      authorization,
+      address: connection.clientAddress,
+    });
   }
 
   /** @throws SvcError `no_inbound`, `tunnels_only` */
@@ -528,30 +537,24 @@ export class PublicServer implements Component {
 
 /** The protocol of a verification (RFC 8737). */
 const ACME_PROTOCOL = 'acme-tls/1';
-/** Header of a TLS record, with the length of the rest in its last two bytes. */
-const RECORD_HEADER_BYTES = 5;
 
-/**
- * True if a TLS ClientHello offers this protocol and no other. Reads its first record and puts it back.
- */
+/** True if a connection begins with a TLS ClientHello that offers this protocol and no other. Puts its bytes back. */
 async function offersOnly(stream: Duplex, protocol: string, clock: Clock): Promise<boolean> {
   // The extension with its list of one name (RFC 7301). A client that sends these bytes elsewhere gets a certificate that
   // proves nothing to it.
   const name = Buffer.from(protocol);
   const wanted = Buffer.concat([Buffer.of(0, name.length + 1, name.length), name]);
   return new Promise((resolve) => {
-    let seen = Buffer.alloc(0);
+    const hello = new ClientHelloReader();
     const over = (found: boolean): void => {
       silence.stop();
       stop();
       stream.pause();
-      if (seen.length > 0 && !stream.destroyed) stream.unshift(seen);
+      if (hello.head.length > 0 && !stream.destroyed) stream.unshift(hello.head);
       resolve(found);
     };
     const data = (chunk: Buffer): void => {
-      seen = Buffer.concat([seen, chunk]);
-      const length = seen.length < RECORD_HEADER_BYTES ? Infinity : seen.readUInt16BE(RECORD_HEADER_BYTES - 2);
-      if (seen.length >= RECORD_HEADER_BYTES + length) over(seen.includes(wanted));
+      if (hello.push(chunk) !== 'more') over(hello.head.includes(wanted));
     };
     const silence = new SilenceWatch(clock, FIRST_REQUEST_MS, () => stream.destroy());
     const stop = listen(stream, { data, end: () => over(false), close: () => over(false) });
@@ -573,8 +576,7 @@ function checkForm(request: ServedRequest, name: string): void {
   const { url = '', method = '', headers, rawHeaders } = request;
   if (!url.startsWith('/') && !(url === '*' && method === 'OPTIONS'))
     throw new SvcError('invalid_request', { message: 'A request target must be a path.' });
-  if (rawHeaders.length / 2 > MAX_HEADERS)
-    throw new SvcError('too_large', { status: 431, message: `A request can have at most ${MAX_HEADERS} headers.` });
+  if (rawHeaders.length / 2 > MAX_HEADERS) throw tooManyHeaders(MAX_HEADERS);
   const encoding = headers['transfer-encoding'];
   if (encoding !== undefined && encoding.toLowerCase() !== 'chunked')
     throw new SvcError('invalid_request', { message: 'The transfer coding of this request is unknown.' });
