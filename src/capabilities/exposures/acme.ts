@@ -44,6 +44,7 @@ interface Answer {
 
 type Fields = Readonly<Record<string, unknown>>;
 
+/** One order at a time: each request uses the nonce of the response before it. */
 export class AcmeServer {
   readonly #options: AcmeOptions;
   readonly #key: KeyObject;
@@ -88,12 +89,12 @@ export class AcmeServer {
       const digest = createHash('sha256').update(authorization).digest();
       await prove(challengeCertificate(host, digest), async () => {
         await this.#post(String(challenge['url']), signal, {});
-        await this.#until(url, ['valid'], signal);
+        await this.#until(url, signal);
       });
     }
     const { csr, key } = certificateRequest(host);
     await this.#post(String(finalize), signal, { csr: csr.toString('base64url') });
-    const { certificate } = await this.#until(order, ['valid'], signal);
+    const { certificate } = await this.#until(order, signal);
     const { text: cert } = await this.#post(String(certificate), signal);
     return { cert, key };
   }
@@ -105,13 +106,13 @@ export class AcmeServer {
     this.#account = headers.get('location');
   }
 
-  /** Asks until an object has one of these states. */
-  async #until(url: string, states: readonly string[], signal: AbortSignal): Promise<Fields> {
+  /** Asks until an object is valid. */
+  async #until(url: string, signal: AbortSignal): Promise<Fields> {
     const { clock } = this.#options;
     for (const since = clock.monotonic(); clock.monotonic() - since < ORDER_MS; ) {
       const fields = fieldsOf(await this.#post(url, signal));
       const { status } = fields;
-      if (typeof status === 'string' && states.includes(status)) return fields;
+      if (status === 'valid') return fields;
       if (status === 'invalid') throw refused(reasonOf(fields));
       await pause(clock, POLL_MS, signal);
     }

@@ -16,6 +16,8 @@ import { type CertificateRow, type CertificateStore } from '../../foundation/sto
 const RETRY = { firstMs: 60_000, maxMs: 12 * 3_600_000, jitter: 0.5 } as const;
 /** Longest time to the next order, milliseconds. */
 const MAX_WAIT_MS: number = 400 * 86_400_000;
+/** Longest wait that a server may ask for, milliseconds. Its limits are for a week. */
+const MAX_LIMITED_MS: number = 8 * 86_400_000;
 const ORDERS_AT_ONCE = 2;
 /** A certificate is replaced after this share of its lifetime. Orders are spread over the second share. */
 const RENEW_AFTER: number = 2 / 3;
@@ -136,7 +138,7 @@ export class Certificates implements Component {
   }
 
   async #work({ host }: CertificateRow, signal: AbortSignal): Promise<void> {
-    const { store, random, log, isExposed, order } = this.#deps;
+    const { store, clock, random, log, isExposed, order } = this.#deps;
     if (!isExposed(host) || this.#isOfOwner(host)) return store.plan(host, null);
     try {
       const { cert, key } = await order(host, (challenge, verified) => this.#prove(host, challenge, verified), signal);
@@ -157,7 +159,7 @@ export class Certificates implements Component {
         'a public address got no certificate, svcd will retry',
       );
       const wait = known.details?.['retry_after_s'];
-      store.notBefore(host, typeof wait === 'number' ? this.#deps.clock.now() + wait * 1000 : 0);
+      store.notBefore(host, typeof wait === 'number' ? clock.now() + Math.min(wait * 1000, MAX_LIMITED_MS) : 0);
       throw error;
     }
   }

@@ -34,7 +34,6 @@ export function buildPublicAddresses(
     isTrusted: () => !rollback.isRolledBack,
   });
   onDeleted((aid) => exposures.forget(aid));
-  let server: AcmeServer | null = null;
   const certificates = new Certificates({
     ...parts,
     store: new CertificateStore(store, secrets),
@@ -47,7 +46,7 @@ export function buildPublicAddresses(
       // A failed verification counts against the limits of the server.
       const addresses = await lookupHost(host).catch(() => []);
       if (addresses.length === 0) throw new SvcError('name_not_resolved');
-      server ??= new AcmeServer({ directory: config.acme_directory, accountKey: accountKey(), clock, fetch });
+      const server = new AcmeServer({ directory: config.acme_directory, accountKey: accountKey(), clock, fetch });
       return await server.order(host, prove, signal);
     },
     isExposed: (host) => exposures.served(host) !== null,

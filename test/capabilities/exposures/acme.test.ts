@@ -162,6 +162,22 @@ test('the old certificate serves until a new one works; a limit of the server de
   assert.ok(new X509Certificate(store.find(HOST)?.chain ?? '').checkHost(HOST));
 });
 
+test('a server cannot delay the next order for years, nor make it due at once', async (t) => {
+  const clock = new TestClock();
+  let orders = 0;
+  const order = async (): Promise<TlsCertificate> => {
+    orders++;
+    throw new SvcError('certificate_limited', { details: { retry_after_s: 90_000_000 } });
+  };
+  const { certificates } = await certificatesOf(t, order, clock);
+  certificates.exposed(HOST);
+  const day = 86_400_000;
+  await clock.run(7 * day);
+  assert.equal(orders, 1);
+  await clock.run(2 * day);
+  assert.equal(orders, 2);
+});
+
 test('the key is stored sealed, and a host that is no longer exposed is not renewed', async (t) => {
   const own = selfSigned(HOST, HOST);
   const { certificates, store } = await certificatesOf(t, async () => own);
