@@ -22,8 +22,8 @@ const ORDERS_AT_ONCE = 2;
 /** A certificate is replaced after this share of its lifetime. Orders are spread over the second share. */
 const RENEW_AFTER: number = 2 / 3;
 const SPREAD: number = 1 / 30;
-/** Interval in which changed files of the owner are noticed, milliseconds. */
-const FILES_MS: number = 3_600_000;
+/** Interval in which changed files of the owner, and hosts without a plan, are noticed, milliseconds. */
+const CHECK_MS: number = 3_600_000;
 
 interface CertificatesDependencies extends RandomParts {
   readonly store: CertificateStore;
@@ -36,8 +36,8 @@ interface CertificatesDependencies extends RandomParts {
     prove: (challenge: TlsCertificate, verified: () => Promise<void>) => Promise<void>,
     signal: AbortSignal,
   ) => Promise<TlsCertificate>;
-  /** True if an agent is exposed at a host. */
-  readonly isExposed: (host: string) => boolean;
+  /** The hosts at which agents are exposed. */
+  readonly hosts: () => readonly string[];
 }
 
 /** The state of a certificate. */
@@ -55,7 +55,7 @@ export class Certificates implements Component {
   /** Certificates that prove control of a host while it is verified. */
   readonly #challenges = new Map<string, SecureContext>();
   #own: { readonly context: SecureContext; readonly parsed: X509Certificate } | null = null;
-  #reads: RepeatingTask | null = null;
+  #checks: RepeatingTask | null = null;
 
   constructor(dependencies: CertificatesDependencies) {
     this.#deps = dependencies;
@@ -75,13 +75,13 @@ export class Certificates implements Component {
     const { clock, log } = this.#deps;
     const onError = (error: unknown): void =>
       log.error({ error }, 'public_cert cannot be used; public addresses keep their last certificate');
-    await this.#readFiles().catch(onError);
-    this.#reads = every(clock, { firstMs: FILES_MS, periodMs: FILES_MS, onError }, () => this.#readFiles());
+    await this.#check().catch(onError);
+    this.#checks = every(clock, { firstMs: CHECK_MS, periodMs: CHECK_MS, onError }, () => this.#check());
     this.#queue.start();
   }
 
   async stop(): Promise<void> {
-    this.#reads?.stop();
+    this.#checks?.stop();
     await this.#queue.stop();
   }
 
@@ -110,8 +110,8 @@ export class Certificates implements Component {
 
   /** A host was exposed, or is no longer: orders a certificate if there is none that can be used. */
   exposed(host: string): void {
-    const { store, clock, isExposed } = this.#deps;
-    if (!isExposed(host) || this.#isOfOwner(host)) {
+    const { store, clock, hosts } = this.#deps;
+    if (!hosts().includes(host) || this.#isOfOwner(host)) {
       if (store.find(host) !== null) store.plan(host, null);
       return;
     }
@@ -132,14 +132,17 @@ export class Certificates implements Component {
     return Math.min(Math.round(at), now + MAX_WAIT_MS);
   }
 
-  async #readFiles(): Promise<void> {
-    const own = await this.#deps.files();
+  /** Reads the files of the owner. Hosts that they no longer cover, and others without a plan, get one. */
+  async #check(): Promise<void> {
+    const { files, hosts, store } = this.#deps;
+    const own = await files();
     this.#own = own === null ? null : { context: createSecureContext(own), parsed: new X509Certificate(own.cert) };
+    for (const host of hosts()) if ((store.find(host)?.dueAt ?? null) === null) this.exposed(host);
   }
 
   async #work({ host }: CertificateRow, signal: AbortSignal): Promise<void> {
-    const { store, clock, random, log, isExposed, order } = this.#deps;
-    if (!isExposed(host) || this.#isOfOwner(host)) return store.plan(host, null);
+    const { store, clock, random, log, hosts, order } = this.#deps;
+    if (!hosts().includes(host) || this.#isOfOwner(host)) return store.plan(host, null);
     try {
       const { cert, key } = await order(host, (challenge, verified) => this.#prove(host, challenge, verified), signal);
       const { validFromDate, validToDate } = new X509Certificate(cert);

@@ -125,14 +125,14 @@ export class Exposures {
       .filter((one) => one.aid === aid)
       .flatMap(({ id }) => this.clients(id));
 
-  /** Receives the host of each address whose rules, tokens or agent changed. Returns a function that ends this. */
+  /** Receives the host of each address that admits other requests than before: not after a new token. Returns a function that ends this. */
   onChange(listener: (host: string) => void): () => void {
     return this.#changes.add(listener);
   }
 
   /**
    * Exposes an agent at a host, or changes who may call there.
-   * @throws SvcError `quota_exceeded`, `name_taken` if another agent of this node has the host
+   * @throws SvcError `quota_exceeded`, `wrong_state` if another agent of this node has the host
    */
   open(aid: Aid, host: string, { mode, rules }: ExposureChoice): ExposureRow {
     const known = this.#exposures.get(host);
@@ -176,7 +176,7 @@ export class Exposures {
    * @throws SvcError `not_found`, `quota_exceeded`, `wrong_state` if the label is in use
    */
   addToken(id: string, label: string, rules: readonly string[], expiresAt: number | null) {
-    const { host } = this.get(id);
+    this.get(id);
     const tokens = this.tokens(id);
     if (tokens.some((one) => one.label === label))
       throw new SvcError('wrong_state', {
@@ -200,7 +200,6 @@ export class Exposures {
     };
     this.#deps.store.addToken(row);
     this.#tokens.set(id, [...tokens, row]);
-    this.#changes.notify(host);
     return { row, token };
   }
 

@@ -49,7 +49,11 @@ export function buildPublicAddresses(
       const server = new AcmeServer({ directory: config.acme_directory, accountKey: accountKey(), clock, fetch });
       return await server.order(host, prove, signal);
     },
-    isExposed: (host) => exposures.served(host) !== null,
+    hosts: () =>
+      exposures
+        .list()
+        .map(({ host }) => host)
+        .filter((host) => exposures.served(host) !== null),
   });
   const accountKey = (): string => {
     const kept = meta.get(ACCOUNT_KEY);

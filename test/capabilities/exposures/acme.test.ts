@@ -37,7 +37,7 @@ async function certificatesOf(t: TestContext, order: Order, clock: Clock = syste
     network: { reachability: () => ({ ready: true }), onReachability: () => () => {} },
     files: async () => null,
     order,
-    isExposed: (host) => host === HOST,
+    hosts: () => [HOST],
   });
   await certificates.start();
   t.after(() => certificates.stop());
@@ -176,6 +176,11 @@ test('a server cannot delay the next order for years, nor make it due at once', 
   assert.equal(orders, 1);
   await clock.run(2 * day);
   assert.equal(orders, 2);
+});
+
+test('a host without a plan gets one at the start', async (t) => {
+  const { certificates } = await certificatesOf(t, async () => selfSigned(HOST, HOST));
+  await eventually('its certificate is there', () => certificates.context(HOST) !== null);
 });
 
 test('the key is stored sealed, and a host that is no longer exposed is not renewed', async (t) => {
