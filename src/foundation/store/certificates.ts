@@ -58,10 +58,6 @@ export class CertificateStore {
     );
   }
 
-  list(): CertificateRow[] {
-    return this.#table.all(this.#store)`ORDER BY host`;
-  }
-
   find(host: string): CertificateRow | null {
     return this.#table.one(this.#store)`WHERE host = ${host}`;
   }

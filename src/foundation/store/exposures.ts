@@ -1,6 +1,5 @@
 /** Public addresses of local agents, and the tokens of their clients. Times are Unix milliseconds. */
 import { EXPOSURE_MODES } from '../domain/exposures.ts';
-import type { Aid } from '../identity/aid.ts';
 import type { Store } from './store.ts';
 import { aid, blob, flag, integer, nullable, type RowOf, Table, text, texts, word } from './table.ts';
 
@@ -46,13 +45,11 @@ export class ExposureStore {
 
   /** Stores an address, or changes the one with the same ID. */
   save(row: ExposureRow): void {
-    this.#store.transaction(() => {
-      EXPOSURES.insert(
-        this.#store,
-        row,
-        'ON CONFLICT (id) DO UPDATE SET mode = excluded.mode, rules = excluded.rules, is_on = excluded.is_on',
-      );
-    });
+    EXPOSURES.insert(
+      this.#store,
+      row,
+      'ON CONFLICT (id) DO UPDATE SET mode = excluded.mode, rules = excluded.rules, is_on = excluded.is_on',
+    );
   }
 
   /** Deletes an address with its tokens. */
@@ -70,10 +67,5 @@ export class ExposureStore {
 
   deleteToken(id: string): void {
     this.#store.run`DELETE FROM exposure_tokens WHERE id = ${id}`;
-  }
-
-  /** The addresses of an agent. */
-  of(agent: Aid): ExposureRow[] {
-    return EXPOSURES.all(this.#store)`WHERE aid = ${agent} ORDER BY opened_at, id`;
   }
 }

@@ -4,7 +4,6 @@ import type { Exposures } from '../../capabilities/exposures/exposures.ts';
 import type { HeldName, NameHolder } from '../../capabilities/public-names/name-holder.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import type { ExposureState } from '../../foundation/domain/exposures.ts';
-import { MAX_PUBLIC_NAME_CHARS } from '../../foundation/domain/public-names.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { ExposureRow } from '../../foundation/store/exposures.ts';
@@ -27,7 +26,7 @@ const AID_CHARS = 8;
 /** A label for the name of an agent: `Demo agent` becomes `demo-agent`. */
 function labelOf(name: string | undefined, aid: Aid): string {
   const words = (name ?? '').toLowerCase().match(/[a-z0-9]+/g) ?? [];
-  return words.length > 0 ? words.join('-').slice(0, 40) : `a${aid.slice(-AID_CHARS)}`;
+  return words.length > 0 ? words.join('-').slice(0, 40).replace(/-$/, '') : `a${aid.slice(-AID_CHARS)}`;
 }
 
 const timeOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
@@ -76,7 +75,7 @@ export function exposureHandlers(deps: ExposureHandlerDependencies): Handlers<ty
     if (at === undefined && entries.length > 1)
       throw new SvcError('no_entry', { message: 'This node uses several entries. Name one with --at <node>.' });
     const label = wanted ?? labelOf(nameOf(aid), aid);
-    return (await publicNames.claim(aid, label.slice(0, MAX_PUBLIC_NAME_CHARS), entry, token)).name;
+    return (await publicNames.claim(aid, label, entry, token)).name;
   };
 
   return {

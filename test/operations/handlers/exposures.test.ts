@@ -9,7 +9,7 @@ import { newIdentity } from '../../support/identities.ts';
 import { exposuresOf } from '../../support/public-world.ts';
 import { failsWith } from '../../support/vectors.ts';
 
-function world() {
+function world(profileName = 'My Demo, v2') {
   const { store, aids } = storeWithAgents(2);
   const [aid, other] = aids as [Aid, Aid];
   const exposures = exposuresOf(store);
@@ -41,7 +41,7 @@ function world() {
       },
     },
     serviceOf: () => service,
-    nameOf: (agent) => (agent === aid ? 'My Demo, v2' : undefined),
+    nameOf: (agent) => (agent === aid ? profileName : undefined),
   });
   const context = {} as never;
   return {
@@ -94,6 +94,11 @@ test('each wrong request has its own error', async () => {
   bind(null);
   await assert.rejects(async () => await open({ at }), failsWith('no_inbound'));
   assert.deepEqual(await list(), []);
+});
+
+test('the default name is cut to a label that can be a name', async () => {
+  const { open } = world(`${'a'.repeat(39)} long name`);
+  assert.equal((await open({ at: newIdentity().aid })).url, `https://${'a'.repeat(39)}.vps.test`);
 });
 
 test('tokens are listed without their text, and removed by label', async () => {

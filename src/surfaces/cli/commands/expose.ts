@@ -60,7 +60,7 @@ async function certified({ client, io }: CliContext, id: string): Promise<Exposu
   for (const until = Date.now() + CERTIFICATE_MS; ; ) {
     const { exposures } = await client.exposureList();
     const found = exposures.find((one) => one.id === id);
-    if (found === undefined) return await Promise.reject(new Error('the public address was removed'));
+    if (found === undefined) throw new Error('the public address was removed');
     if (found.state !== 'waiting' || Date.now() > until || io.signal?.aborted === true) return found;
     await pause(LOOK_MS);
   }
