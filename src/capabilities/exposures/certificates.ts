@@ -16,7 +16,7 @@ import { type CertificateRow, type CertificateStore } from '../../foundation/sto
 const RETRY = { firstMs: 60_000, maxMs: 12 * 3_600_000, jitter: 0.5 } as const;
 /** Longest time to the next order, milliseconds. */
 const MAX_WAIT_MS: number = 400 * 86_400_000;
-/** Longest wait that a server may ask for, milliseconds. Its limits are for a week. */
+/** Longest wait of `Retry-After`, milliseconds. Usual limits count a week. */
 const MAX_LIMITED_MS: number = 8 * 86_400_000;
 const ORDERS_AT_ONCE = 2;
 /** A certificate is replaced after this share of its lifetime. Orders are spread over the second share. */

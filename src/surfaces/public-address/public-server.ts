@@ -69,7 +69,7 @@ export const MAX_CLIENTS: number = 4 * MAX_CLIENTS_PER_NETWORK;
 const MAX_STREAMS = 100;
 const HTTP2_OPTIONS = {
   settings: { maxConcurrentStreams: MAX_STREAMS, maxHeaderListSize: MAX_HTTP_HEADER_BYTES, enablePush: false },
-  // Services repeat headers such as `X-Content-Type-Options`, which passes in HTTP/1.1.
+  // Some services send a header such as `X-Content-Type-Options` twice, as HTTP/1.1 permits.
   strictSingleValueFields: false,
 } as const;
 /** Name of public callers in the proof for the service. An AID never has this form. */
@@ -429,7 +429,7 @@ export class PublicServer implements Component {
     return this.#deps.exposures.admit(connection.name, {
       method,
       target: url,
-      // Read only where rules apply.
+      // A getter: most requests need no rule.
       get isSteered() {
         return isSteered(rawHeaders, url);
       },
