@@ -5,6 +5,7 @@
 
 import { ProtocolError, ProtocolErrorCode, type Server, type ServerContext } from '@modelcontextprotocol/server';
 import type { Clock } from '../../foundation/clock.ts';
+import { pause } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { newId } from '../../foundation/ids.ts';
 import { isObject, memberOf } from '../../foundation/json.ts';
@@ -186,16 +187,7 @@ export async function runChannel(
   signal: AbortSignal,
 ): Promise<void> {
   const session = { session: newId(), started: clock.now() };
-  const pause = (ms: number): Promise<void> =>
-    new Promise((resolve) => {
-      const end = (): void => {
-        timer.cancel();
-        signal.removeEventListener('abort', end);
-        resolve();
-      };
-      const timer = clock.after(ms, end);
-      signal.addEventListener('abort', end);
-    });
+  const idle = (ms: number): Promise<void> => pause(clock, ms, signal).catch(() => {});
   let sent: string | undefined;
   let taken: string | undefined;
   let confirmed: string | undefined;
@@ -204,7 +196,7 @@ export async function runChannel(
       const reply = await ask({ ...session, taken }, signal);
       confirmed = taken;
       if ('again_ms' in reply) {
-        if (reply.again_ms > 0) await pause(reply.again_ms);
+        if (reply.again_ms > 0) await idle(reply.again_ms);
         continue;
       }
       const { position, content, meta } = reply;
@@ -216,7 +208,7 @@ export async function runChannel(
       taken = position;
     } catch {
       // The daemon restarts, or the session ends.
-      await pause(RETRY_MS);
+      await idle(RETRY_MS);
     }
   }
   // The next session must not get this item again.
